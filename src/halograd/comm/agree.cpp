@@ -1,0 +1,62 @@
+#include "halograd/comm/communicator.hpp"
+#include "halograd/core/error.hpp"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+
+namespace halograd {
+
+namespace {
+
+struct Failure {
+  ErrorKind kind;
+  std::string message;
+};
+
+std::optional<Failure> failure_of(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return Failure{error.kind(), error.what()};
+  } catch (const std::bad_alloc&) {
+    return Failure{ErrorKind::resource, "out of memory"};
+  } catch (const std::exception& error) {
+    return Failure{ErrorKind::resource, error.what()};
+  } catch (...) {
+    return Failure{ErrorKind::resource, "unknown failure"};
+  }
+}
+
+[[noreturn]] void raise(ErrorKind kind, const std::string& message) {
+  switch (kind) {
+    case ErrorKind::usage: throw UsageError("{}", message);
+    case ErrorKind::data: throw DataError("{}", message);
+    case ErrorKind::numerical: throw NumericalError("{}", message);
+    case ErrorKind::resource: break;
+  }
+  throw ResourceError("{}", message);
+}
+
+}  // namespace
+
+void agree(const Communicator& communicator, const std::function<void()>& work) {
+  const auto failure = failure_of(work);
+  const int size = communicator.size();
+  // The largest of size − rank belongs to the lowest failing rank.
+  const std::int64_t mark = failure ? size - communicator.rank() : 0;
+  const std::int64_t highest = communicator.all_reduce_max(mark);
+  if (highest == 0) return;
+  const std::size_t first = static_cast<std::size_t>(size - highest);
+  // A text starts with its kind; ranks that did well send none.
+  const std::string text = failure ? static_cast<char>(failure->kind) + failure->message : std::string();
+  const auto texts = communicator.all_gather(text);
+  const auto kind = static_cast<ErrorKind>(texts[first].front());
+  std::string message = texts[first].substr(1);
+  const bool alike = std::ranges::all_of(texts, [&](const std::string& other) { return other == texts[first]; });
+  if (!alike) message += fmt::format(" (rank {})", first);
+  raise(kind, message);
+}
+
+}  // namespace halograd

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "halograd/comm/communicator.hpp"
+
+#include <memory>
+
+namespace halograd {
+
+/// A standing sum over the ranks of a communicator of vectors up to a fixed length, in pieces, through shared memory
+/// where all ranks sit on one node. Adds in rank order, so that the result has the same bits on every rank and in every
+/// run. Does not allocate after it was made.
+template <typename T>  // float or double
+class SumReduction {
+public:
+  /// Collective.
+  SumReduction(const Communicator& communicator, std::int64_t largest_count);
+  ~SumReduction();
+  SumReduction(SumReduction&&) noexcept;
+  SumReduction& operator=(SumReduction&&) noexcept;
+
+  /// Collective. values: [count], replaced by their sums. A rank that does not contribute (a replica whose share is
+  /// counted elsewhere) passes contributes = false: its values count as zero and are replaced all the same.
+  void run(T* values, std::int64_t count, bool contributes = true);
+  [[nodiscard]] std::int64_t held_bytes() const;
+
+private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+extern template class SumReduction<float>;
+extern template class SumReduction<double>;
+
+}  // namespace halograd

@@ -1,0 +1,166 @@
+#include "halograd/exec/bound_plan.hpp"
+
+#include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
+
+namespace halograd {
+namespace {
+
+bool is_wait(StepKind kind) {
+  return kind == StepKind::exchange_wait || kind == StepKind::statistics_wait || kind == StepKind::sums_wait ||
+         kind == StepKind::loss_sum_wait || kind == StepKind::bucket_wait;
+}
+
+template <typename T>
+FaceBuffers<T> face_addresses(const FaceTiles& tiles, const BoundPlan& plan) {
+  FaceBuffers<T> faces;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (tiles.lo[i].buffer >= 0) faces.lo[i] = plan.address(tiles.lo[i].buffer);
+    if (tiles.hi[i].buffer >= 0) faces.hi[i] = plan.address(tiles.hi[i].buffer);
+  }
+  return faces;
+}
+
+}  // namespace
+
+BoundPlan::BoundPlan(Plan plan, const Binding& binding) : plan_(std::move(plan)), to_(binding) {
+  make_kernels();
+  jobs_.resize(plan_.steps.size());
+  tickets_.resize(plan_.steps.size());
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) tasks_.push_back(bind(i));
+}
+
+float* BoundPlan::address(BufferId buffer) const {
+  return reinterpret_cast<float*>(to_.arena + plan_.buffers[static_cast<std::size_t>(buffer)].offset);
+}
+
+void BoundPlan::make_kernels() {
+  for (const ConvolutionUnit& unit : plan_.convolutions) {
+    convolutions_.push_back({make_conv3d(to_.backend, unit.desc), -1});
+  }
+  for (const DenseUnit& unit : plan_.denses) denses_.push_back(make_dense(to_.backend, unit.desc));
+  for (const ChainUnit& unit : plan_.chains) {
+    ChainState state;
+    state.kernel = make_chain(to_.backend, unit.desc);
+    if (unit.desc.normalise) {
+      const std::int64_t channels = unit.desc.channels;
+      state.moments = reinterpret_cast<double*>(address(unit.statistics));
+      state.mean = reinterpret_cast<float*>(state.moments + 2 * channels);
+      state.scratch.resize(static_cast<std::size_t>(2 * channels));
+      state.norm = {state.mean, state.mean + channels, to_.parameters->value(unit.gamma),
+                    to_.parameters->value(unit.gamma + 1)};
+    }
+    state.faces = face_addresses<const float>(unit.faces, *this);
+    state.dfaces = face_addresses<float>(unit.dfaces, *this);
+    state.received = face_addresses<const float>(unit.received, *this);
+    chains_.push_back(std::move(state));
+  }
+  for (const ExchangePlan& exchange : plan_.exchanges) {
+    exchanges_.emplace_back(to_.backend, to_.fabric->group(), exchange,
+                            [this](BufferId buffer) { return address(buffer); });
+  }
+}
+
+BoundPlan::Task BoundPlan::bind(std::size_t index) {
+  const Step& step = plan_.steps[index];
+  switch (step.kind) {
+    case StepKind::load_input: return [this] { load_input(); };
+    case StepKind::convolution_forward:
+    case StepKind::convolution_backward_data:
+    case StepKind::convolution_backward_weights:
+    case StepKind::copy:
+    case StepKind::flatten_forward:
+    case StepKind::flatten_backward:
+    case StepKind::dense_forward:
+    case StepKind::dense_backward_data:
+    case StepKind::dense_backward_weights:
+    case StepKind::loss:
+    case StepKind::update: return bind_layer(step);
+    case StepKind::chain_moments:
+    case StepKind::running_statistics:
+    case StepKind::chain_forward:
+    case StepKind::chain_backward_faces:
+    case StepKind::chain_backward_sums:
+    case StepKind::chain_backward_data: return bind_chain(step);
+    case StepKind::statistics_start:
+    case StepKind::statistics_wait:
+    case StepKind::sums_start:
+    case StepKind::sums_wait:
+    case StepKind::exchange_start:
+    case StepKind::exchange_wait:
+    case StepKind::loss_sum_start:
+    case StepKind::loss_sum_wait:
+    case StepKind::bucket_start:
+    case StepKind::bucket_wait: return bind_communication(index);
+  }
+  return {};
+}
+
+void BoundPlan::load_input() {
+  const InputUnit& input = plan_.input;
+  const std::int64_t sample_elements = input.shape.channels * input.tile.box.volume();
+  for (std::size_t n = 0; n < context_.batch->samples.size(); ++n) {
+    const SampleView& sample = context_.batch->samples[n];
+    const ConvertDesc desc{.dtype = sample.dtype,
+                           .transform = context_.batch->transform,
+                           .channels = input.shape.channels,
+                           .channels_first = sample.channels_first,
+                           .source = input.own,
+                           .dst = input.tile.box};
+    float* const to = address(input.tile.buffer) + static_cast<std::int64_t>(n) * sample_elements;
+    if (!convert_input(to_.backend, desc, sample.data, to)) {
+      throw DataError("{}: a voxel is not a finite number after the input transform", sample.name);
+    }
+  }
+  if (context_.batch->targets != nullptr && !plan_.losses.empty()) {
+    const LossUnit& loss = plan_.losses.front();
+    std::copy_n(context_.batch->targets, loss.elements, address(loss.target));
+  }
+}
+
+StepResult BoundPlan::run(const StepContext& context) {
+  if (static_cast<std::int64_t>(context.batch->samples.size()) != plan_.samples.count) {
+    throw UsageError("a mini-batch of {} gives this rank {} samples, not {}", plan_.batch, plan_.samples.count,
+                     context.batch->samples.size());
+  }
+  context_ = context;
+  loss_ = 0;
+  if (to_.optimizer != nullptr && plan_.mode == Mode::train) to_.optimizer->begin_step(context.learning_rate);
+  StepResult result;
+  double before = now_seconds();
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    tasks_[i]();
+    const double after = now_seconds();
+    const Step& step = plan_.steps[i];
+    double& bin = is_wait(step.kind)              ? result.communication_seconds
+                  : step.phase == Phase::forward  ? result.forward_seconds
+                  : step.phase == Phase::backward ? result.backward_seconds
+                                                  : result.update_seconds;
+    bin += after - before;
+    before = after;
+  }
+  if (plan_.mode == Mode::train) to_.parameters->changed();
+  if (!plan_.losses.empty()) result.loss = loss_ / plan_.losses.front().global_elements;
+  return result;
+}
+
+std::int64_t BoundPlan::held_bytes() const {
+  std::int64_t bytes = 0;
+  for (const PackedConvolution& convolution : convolutions_) bytes += convolution.kernel->held_bytes();
+  for (const auto& dense : denses_) bytes += dense->held_bytes();
+  for (const ChainState& chain : chains_) bytes += chain.kernel->held_bytes();
+  for (const HaloExchange& exchange : exchanges_) bytes += exchange.held_bytes();
+  return bytes;
+}
+
+std::vector<std::string> BoundPlan::implementations() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < convolutions_.size(); ++i) {
+    std::string line = plan_.convolutions[i].name + ":";
+    for (const std::string& name : convolutions_[i].kernel->implementations()) line += " " + name;
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace halograd

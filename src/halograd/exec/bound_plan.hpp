@@ -1,0 +1,100 @@
+#pragma once
+
+#include "halograd/exec/fabric.hpp"
+#include "halograd/exec/halo_exchange.hpp"
+#include "halograd/exec/mini_batch.hpp"
+#include "halograd/exec/parameter_store.hpp"
+#include "halograd/optim/optimizer.hpp"
+#include "halograd/plan/plan.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace halograd {
+
+/// What changes from step to step.
+struct StepContext {
+  const MiniBatch* batch = nullptr;
+  std::int64_t step = 0;
+  double learning_rate = 0;
+  std::uint64_t seed = 0;
+};
+
+/// What a plan is bound to; shared by all plans of an executor.
+struct Binding {
+  Backend backend = Backend::cpu;
+  Fabric* fabric = nullptr;  ///< null: one rank alone
+  ParameterStore* parameters = nullptr;
+  Optimizer* optimizer = nullptr;
+  std::byte* arena = nullptr;
+};
+
+/// A Plan with its kernels made, its buffers placed and its messages set up: a list of closures that run in order.
+/// Running allocates nothing and decides nothing. Internal to exec/.
+class BoundPlan {
+public:
+  /// Collective over the fabric's world.
+  BoundPlan(Plan plan, const Binding& binding);
+  BoundPlan(const BoundPlan&) = delete;
+  BoundPlan& operator=(const BoundPlan&) = delete;
+
+  /// Collective. Runs every step.
+  StepResult run(const StepContext& context);
+
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] float* address(BufferId buffer) const;
+  [[nodiscard]] std::int64_t held_bytes() const;
+  /// "conv1: jit:avx512_core, …" for each convolution.
+  [[nodiscard]] std::vector<std::string> implementations() const;
+
+private:
+  using Task = std::function<void()>;
+  enum class LaneKind { halo, gradient };
+
+  /// A convolution's kernel and the version of the weights it holds packed.
+  struct PackedConvolution {
+    std::unique_ptr<Conv3d> kernel;
+    std::int64_t version = -1;
+  };
+  /// What a chain's tasks need beside the unit.
+  struct ChainState {
+    std::unique_ptr<Chain> kernel;
+    double* moments = nullptr;  ///< [2C] in the arena; backward: sums
+    float* mean = nullptr;      ///< [C], then the inverse deviation [C]
+    std::vector<double> scratch;
+    Normalisation norm;
+    FaceBuffers<const float> faces;
+    FaceBuffers<float> dfaces;
+    FaceBuffers<const float> received;
+  };
+
+  void make_kernels();
+  Task bind(std::size_t step);
+  Task bind_layer(const Step& step);
+  Task bind_chain(const Step& step);
+  Task bind_communication(std::size_t step);
+  Task start_on(LaneKind lane, std::size_t step, Task job);
+  Task wait_on(LaneKind lane, std::size_t step);
+  void load_input();
+  void finish_statistics(const ChainUnit& unit, ChainState& state);
+  void update_running_averages(const ChainUnit& unit, ChainState& state, const double* mean, const double* variance);
+  void use_running_statistics(const ChainUnit& unit, ChainState& state);
+  void finish_sums(const ChainUnit& unit, ChainState& state);
+  DropoutKey dropout_key(const ChainUnit& unit) const;
+
+  Plan plan_;
+  Binding to_;
+  StepContext context_;
+  double loss_ = 0;
+  std::vector<PackedConvolution> convolutions_;
+  std::vector<ChainState> chains_;
+  std::vector<std::unique_ptr<Dense>> denses_;
+  std::vector<HaloExchange> exchanges_;
+  std::vector<Task> jobs_;              ///< by start step, for the lanes
+  std::vector<std::uint64_t> tickets_;  ///< by start step
+  std::vector<Task> tasks_;
+};
+
+}  // namespace halograd

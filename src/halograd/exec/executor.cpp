@@ -1,0 +1,120 @@
+#include "halograd/exec/executor.hpp"
+
+#include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
+
+#include <algorithm>
+
+namespace halograd {
+namespace {
+
+CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mode, std::int64_t batch) {
+  return {.grid = options.grid,
+          .rank = rank,
+          .batch = batch,
+          .mode = mode,
+          .scope = options.statistics,
+          .input_gradient = options.input_gradient,
+          .input_partition = options.input_partition,
+          .bucket_bytes = options.bucket_bytes,
+          .traits = {}};
+}
+
+}  // namespace
+
+Executor::Executor(const Network& network, const Communicator& world, const ExecutorOptions& options)
+    : network_(network), world_(world), options_(options) {
+  agree(world_, [&] {
+    if (options_.grid.size() != world_.size()) {
+      throw UsageError("a grid of {} ranks on {}", options_.grid.size(), world_.size());
+    }
+    const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
+    parameters_.emplace(plan);
+    parameters_->initialize(options_.seed);
+    optimizer_.emplace(options_.backend, options_.optimizer, plan.trainable_elements);
+    arena_ = ReservedMemory(total_memory_bytes());
+  });
+  if (world_.size() > 1) {
+    std::int64_t widest = 1;
+    for (const ParameterPlan& entry : parameters_->parameters()) {
+      if (entry.spec.dims.size() == 1) widest = std::max(widest, entry.spec.dims.front());
+    }
+    fabric_.emplace(world_, options_.grid, 2 * widest, parameters_->trainable_elements());
+  }
+}
+
+void Executor::reserve(const Plan& plan) {
+  if (plan.arena_bytes <= arena_bytes_) return;
+  const std::int64_t more = plan.arena_bytes - arena_bytes_;
+  const std::int64_t available = available_memory_bytes();
+  if (plan.arena_bytes > arena_.capacity() || more > available) {
+    throw ResourceError(
+        "a mini-batch of {} needs {} for activations on rank {}, but the node has {} left: take a finer grid, more "
+        "nodes "
+        "or a smaller mini-batch",
+        plan.batch, format_bytes(static_cast<double>(plan.arena_bytes)), plan.rank,
+        format_bytes(static_cast<double>(available)));
+  }
+  arena_bytes_ = plan.arena_bytes;
+}
+
+BoundPlan& Executor::bound(Mode mode, std::int64_t batch) {
+  const auto known = plans_.find({mode, batch});
+  if (known != plans_.end()) return *known->second;
+  std::optional<Plan> plan;
+  agree(world_, [&] {
+    plan.emplace(compile(network_, compile_options(options_, world_.rank(), mode, batch)));
+    reserve(*plan);
+  });
+  const Binding binding{.backend = options_.backend,
+                        .fabric = fabric_ ? &*fabric_ : nullptr,
+                        .parameters = &*parameters_,
+                        .optimizer = &*optimizer_,
+                        .arena = arena_.data()};
+  auto made = std::make_unique<BoundPlan>(std::move(*plan), binding);
+  return *plans_.emplace(std::pair{mode, batch}, std::move(made)).first->second;
+}
+
+const Plan& Executor::prepare(Mode mode, std::int64_t batch) {
+  return bound(mode, batch).plan();
+}
+
+StepResult Executor::run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate) {
+  BoundPlan& plan = bound(mode, batch.size);
+  last_ = &plan;
+  return plan.run({.batch = &batch, .step = step, .learning_rate = learning_rate, .seed = options_.seed});
+}
+
+StepResult Executor::train(const MiniBatch& batch, std::int64_t step, double learning_rate) {
+  return run(Mode::train, batch, step, learning_rate);
+}
+StepResult Executor::evaluate(const MiniBatch& batch) {
+  return run(Mode::evaluate, batch, 0, 0);
+}
+StepResult Executor::predict(const MiniBatch& batch) {
+  return run(Mode::predict, batch, 0, 0);
+}
+
+std::span<const float> Executor::output() const {
+  const OutputUnit& output = last_->plan().output;
+  const std::int64_t elements = last_->plan().samples.count * output.shape.channels * output.own.volume();
+  return {last_->address(output.buffer), static_cast<std::size_t>(elements)};
+}
+
+std::span<const float> Executor::input_gradient() const {
+  const Plan& plan = last_->plan();
+  const std::int64_t elements = plan.samples.count * plan.input.shape.channels * plan.input.gradient.box.volume();
+  return {last_->address(plan.input.gradient.buffer), static_cast<std::size_t>(elements)};
+}
+
+std::int64_t Executor::held_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [key, plan] : plans_) bytes += plan->held_bytes();
+  return bytes;
+}
+
+std::vector<std::string> Executor::implementations(Mode mode, std::int64_t batch) {
+  return bound(mode, batch).implementations();
+}
+
+}  // namespace halograd

@@ -1,0 +1,80 @@
+#pragma once
+
+#include "halograd/exec/bound_plan.hpp"
+#include "halograd/nn/network.hpp"
+#include "halograd/plan/compiler.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace halograd {
+
+struct ExecutorOptions {
+  ProcessGrid grid;
+  Backend backend = Backend::cpu;
+  StatisticsScope statistics = StatisticsScope::global;
+  OptimizerOptions optimizer;
+  std::uint64_t seed = 1;  ///< of the initial weights and of dropout
+  std::int64_t bucket_bytes = CompileOptions{}.bucket_bytes;
+  bool input_gradient = false;               ///< see CompileOptions
+  std::optional<Partition> input_partition;  ///< see CompileOptions
+};
+
+/// Runs a network on this rank of a grid: holds the parameters, one arena, and a bound plan for each mode and
+/// mini-batch size it was asked for. All members that run are collective over the communicator.
+///
+///     Executor executor(network, Communicator::world(), {.grid = grid});
+///     StepResult result = executor.train(batch, step, learning_rate);
+class Executor {
+public:
+  /// Collective. Throws UsageError where the network can't be split so, ResourceError where memory runs out, on all
+  /// ranks alike.
+  Executor(const Network& network, const Communicator& world, const ExecutorOptions& options);
+
+  /// Compiles and binds ahead of the first step (else the first step does). Collective.
+  const Plan& prepare(Mode mode, std::int64_t batch);
+
+  /// One training step: forward, backward, update. `step` counts from 0 over the whole run.
+  StepResult train(const MiniBatch& batch, std::int64_t step, double learning_rate);
+  /// The loss with fixed statistics and no dropout.
+  StepResult evaluate(const MiniBatch& batch);
+  StepResult predict(const MiniBatch& batch);
+
+  /// This rank's part of the last evaluate's or predict's output: [local samples, Plan::output.own, channels].
+  [[nodiscard]] std::span<const float> output() const;
+  /// The last train's gradient of the network's input: [local samples, own box widened as Plan::input.tile says,
+  /// channels]. Needs input_gradient.
+  [[nodiscard]] std::span<const float> input_gradient() const;
+
+  [[nodiscard]] ParameterStore& parameters() { return *parameters_; }
+  [[nodiscard]] Optimizer& optimizer() { return *optimizer_; }
+  [[nodiscard]] const Network& network() const { return network_; }
+  [[nodiscard]] const ExecutorOptions& options() const { return options_; }
+  [[nodiscard]] const Communicator& world() const { return world_; }
+  /// The largest arena of any plan so far, in bytes.
+  [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_; }
+  /// Beside it: packed weights, scratch and messages.
+  [[nodiscard]] std::int64_t held_bytes() const;
+  [[nodiscard]] std::vector<std::string> implementations(Mode mode, std::int64_t batch);
+
+private:
+  BoundPlan& bound(Mode mode, std::int64_t batch);
+  void reserve(const Plan& plan);
+  StepResult run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate);
+
+  Network network_;
+  Communicator world_;
+  ExecutorOptions options_;
+  ReservedMemory arena_;
+  std::int64_t arena_bytes_ = 0;
+  std::optional<ParameterStore> parameters_;
+  std::optional<Optimizer> optimizer_;
+  std::map<std::pair<Mode, std::int64_t>, std::unique_ptr<BoundPlan>> plans_;
+  const BoundPlan* last_ = nullptr;
+  std::optional<Fabric> fabric_;  // last: its lanes stop first
+};
+
+}  // namespace halograd

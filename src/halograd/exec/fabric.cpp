@@ -1,0 +1,15 @@
+#include "halograd/exec/fabric.hpp"
+
+namespace halograd {
+
+Fabric::Fabric(const Communicator& world, const ProcessGrid& grid, std::int64_t largest_statistics,
+               std::int64_t largest_bucket)
+    : world_(world.duplicate()), group_(world.split(static_cast<int>(grid.place(world.rank()).group), world.rank())) {
+  world_sum_.emplace(world_, largest_statistics);
+  group_sum_.emplace(group_, largest_statistics);
+  gradient_sum_.emplace(world.duplicate(), largest_bucket);
+  halo_lane_.emplace();
+  gradient_lane_.emplace();
+}
+
+}  // namespace halograd

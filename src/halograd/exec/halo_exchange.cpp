@@ -1,0 +1,52 @@
+#include "halograd/exec/halo_exchange.hpp"
+
+namespace halograd {
+
+HaloExchange::HaloExchange(Backend backend, const Communicator& group, const ExchangePlan& plan,
+                           const std::function<float*(BufferId)>& address)
+    : backend_(backend) {
+  for (const std::vector<Transfer>& transfers : plan.phases) {
+    std::vector<ExchangePeer> peers;
+    std::vector<Copy> packs;
+    std::vector<Copy> unpacks;
+    for (const Transfer& transfer : transfers) {
+      const std::size_t peer = peers.size();
+      for (const Piece& piece : transfer.send) {
+        packs.push_back({{plan.samples, plan.channels, piece.tile.box, transfer.send_box, piece.region},
+                         address(piece.tile.buffer),
+                         false,
+                         peer});
+      }
+      for (const Piece& piece : transfer.receive) {
+        unpacks.push_back({{plan.samples, plan.channels, transfer.receive_box, piece.tile.box, piece.region},
+                           address(piece.tile.buffer),
+                           piece.add,
+                           peer});
+      }
+      peers.push_back({transfer.peer, plan.message_bytes(transfer.send_box), plan.message_bytes(transfer.receive_box)});
+    }
+    phases_.push_back({std::move(packs), std::move(unpacks), Exchange(group, std::move(peers))});
+  }
+}
+
+void HaloExchange::run() {
+  for (Phase& phase : phases_) {
+    for (const Copy& copy : phase.packs) {
+      copy_region(backend_, copy.region, copy.buffer, reinterpret_cast<float*>(phase.exchange.send_buffer(copy.peer)));
+    }
+    phase.exchange.run();
+    for (const Copy& copy : phase.unpacks) {
+      const auto* message = reinterpret_cast<const float*>(phase.exchange.receive_buffer(copy.peer));
+      (copy.add ? add_region : copy_region)(backend_, copy.region, message, copy.buffer);
+    }
+    phase.exchange.release();
+  }
+}
+
+std::int64_t HaloExchange::held_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Phase& phase : phases_) bytes += phase.exchange.held_bytes();
+  return bytes;
+}
+
+}  // namespace halograd

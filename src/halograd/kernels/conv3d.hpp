@@ -1,0 +1,53 @@
+#pragma once
+
+#include "halograd/kernels/backend.hpp"
+#include "halograd/tensor/shape.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace halograd {
+
+/// A convolution on one rank. Inputs are a dense NDHWC buffer that already holds the neighbours' voxels (margins), so that
+/// `pad_lo` counts the zeros before its first voxel only where the volume ends there; zeros behind the last voxel
+/// follow from the extents.
+struct Conv3dDesc {
+  std::int64_t samples = 0;
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  Extent in;   ///< of the input buffer, margins included
+  Extent out;  ///< of the output buffer
+  Extent kernel = Extent::cube(1);
+  Extent stride = Extent::cube(1);
+  Extent pad_lo = {};
+  bool input_gradient = true;  ///< whether backward_data will be called
+  bool training = true;        ///< whether backward_weights (and backward_data) will be called
+
+  /// Multiply-adds count as two; a sum over the output voxels, padding included.
+  [[nodiscard]] double forward_flops() const {
+    return 2.0 * static_cast<double>(samples * in_channels * out_channels * out.volume() * kernel.volume());
+  }
+};
+
+/// y = conv(x, w), without bias. x: [N,D,H,W,I] of `in`; y, dy: [N,D,H,W,O] of `out`; w, dw: [O,I,kd,kh,kw] in plain
+/// order, as PyTorch has them. Every result is assigned, never accumulated.
+class Conv3d {
+public:
+  virtual ~Conv3d() = default;
+  /// Takes new weights, which stay readable until the next call; call after each update, before the next run.
+  virtual void set_weights(const float* w) = 0;
+  virtual void forward(const float* x, float* y) = 0;
+  /// dx: [N,D,H,W,I] of `in`, margins included: there it holds what this rank adds to its neighbours' gradients.
+  virtual void backward_data(const float* dy, float* dx) = 0;
+  virtual void backward_weights(const float* x, const float* dy, float* dw) = 0;
+  /// Bytes held beside the buffers passed in: packed weights and scratch memory.
+  [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
+  /// Names of the implementations chosen: forward, backward data, backward weights (fewer where not made).
+  [[nodiscard]] virtual std::vector<std::string> implementations() const = 0;
+};
+
+/// Throws ResourceError where the backend has no fast implementation or memory runs out.
+std::unique_ptr<Conv3d> make_conv3d(Backend backend, const Conv3dDesc& desc);
+
+}  // namespace halograd

@@ -1,0 +1,258 @@
+#include "halograd/kernels/cpu/chain_backward.hpp"
+
+#include "halograd/kernels/cpu/chain_parts.hpp"
+
+#include <algorithm>
+
+namespace halograd::cpu {
+namespace {
+
+/// Runs of voxels along w whose gradient comes in pairs: voxels first + 2j and first + 2j + 1 from outputs j and j + 1.
+struct Pairs {
+  std::int64_t first = 0;   ///< voxel
+  std::int64_t output = 0;  ///< that the first voxel belongs to
+  std::int64_t count = 0;
+  bool overlapping = false;
+  [[nodiscard]] Range voxels() const { return {first, first + 2 * count}; }
+};
+
+std::int64_t half_rounded_up(std::int64_t value) {
+  return value >= 0 ? (value + 1) / 2 : -(-value / 2);
+}
+std::int64_t half_rounded_down(std::int64_t value) {
+  return -half_rounded_up(-value);
+}
+
+/// The pairs among the voxels `w` for average pooling of stride 2 with window 2 or 3.
+Pairs pairs_of(const ChainDesc& desc, const ReaderSum& readers, const Range& w) {
+  const std::int64_t kernel = desc.window.kernel.w;
+  if (desc.pool != PoolKind::average || desc.window.stride.w != 2 || (kernel != 2 && kernel != 3)) return {};
+  const bool overlapping = kernel == 3;
+  // Output j alone reads its middle voxel (window 3) or its first (window 2): 2j + start.
+  const std::int64_t start = (overlapping ? 1 : 0) - desc.window.padding.w;
+  const std::int64_t lo = std::max(readers.outputs.lo, half_rounded_up(w.lo - start));
+  const std::int64_t hi =
+      std::min(readers.outputs.hi - (overlapping && !readers.padded ? 1 : 0), half_rounded_down(w.hi - 2 - start) + 1);
+  if (hi <= lo) return {};
+  return {2 * lo + start, lo, hi - lo, overlapping};
+}
+
+/// Makes the two sums of each channel.
+struct SumsUse {
+  const RowKernels& kernels;
+  const Activation& activation;
+  std::int64_t channels;
+  const float* y;  ///< of the row's first own voxel
+  double* plain;
+  double* weighted;
+
+  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const float* da) const {
+    kernels.gradient_sums(activation, gain, {count, channels}, y + at * channels, da, plain, weighted);
+  }
+  void pairs(std::int64_t at, const Pairs& run, const Gain& gain, const float* g) const {
+    kernels.gradient_sums_pairs(activation, gain, {run.count, channels}, run.overlapping, y + at * channels, g, plain,
+                                weighted);
+  }
+};
+
+/// Makes dy.
+struct DataUse {
+  const RowKernels& kernels;
+  const Activation& activation;
+  const Correction& correction;
+  std::int64_t channels;
+  const float* y;  ///< of the row's first own voxel
+  float* dy;       ///< likewise
+
+  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const float* da) const {
+    kernels.gradient_data(activation, correction, gain, {count, channels}, y + at * channels, da, dy + at * channels);
+  }
+  void pairs(std::int64_t at, const Pairs& run, const Gain& gain, const float* g) const {
+    kernels.gradient_data_pairs(activation, correction, gain, {run.count, channels}, run.overlapping, y + at * channels,
+                                g, dy + at * channels);
+  }
+};
+
+/// Calls `body(n, d, h)` for the rows [begin, end) of the box, samples outermost.
+template <typename Body>
+void for_each_row(const Box& box, std::int64_t begin, std::int64_t end, const Body& body) {
+  const Extent extent = box.extent();
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t plane = row / extent.h;
+    body(plane / extent.d, box.lo.d + plane % extent.d, box.lo.h + row % extent.h);
+  }
+}
+
+}  // namespace
+
+ChainBackward::ChainBackward(const ChainDesc& desc)
+    : desc_(desc), kernels_(row_kernels()), gather_(desc), scratch_(static_cast<std::size_t>(thread_count())) {
+  for (Scratch& scratch : scratch_) {
+    scratch.gather = gather_.make_scratch();
+    scratch.da.resize(static_cast<std::size_t>(desc.in.extent().w * desc.channels));
+    scratch.sums.resize(static_cast<std::size_t>(2 * desc.channels));
+  }
+}
+
+std::int64_t ChainBackward::held_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Scratch& scratch : scratch_) {
+    bytes +=
+        bytes_of(scratch.gather.sum) + bytes_of(scratch.gather.dropped) + bytes_of(scratch.da) + bytes_of(scratch.sums);
+  }
+  return bytes;
+}
+
+void ChainBackward::faces(const OutputGradient& from, const FaceBuffers<float>& dfaces) {
+  const auto fill = [&](float* buffer, const Box& box) {
+    if (buffer == nullptr || box.empty()) return;
+    const BoxBuffer<float> face{buffer, box, desc_.channels};
+    const Range w = range_of(box, 2);
+    const std::int64_t rows = desc_.samples * box.extent().d * box.extent().h;
+    const std::int64_t parts = part_count(rows * w.size() * desc_.channels, static_cast<std::int64_t>(scratch_.size()));
+    for_each_part(parts, rows, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+      GatherScratch& scratch = scratch_[static_cast<std::size_t>(part)].gather;
+      for_each_row(box, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
+        float* da = face.voxel(n, d, h, w.lo);
+        if (desc_.pool == PoolKind::max) {
+          gather_.gather_max(from, n, d, h, w, scratch, da);
+        } else {
+          gather_.spread(gather_.sum_readers(from, n, d, h, w, scratch), w, da);
+        }
+      });
+    });
+  };
+  for (int i = 0; i < 3; ++i) {
+    fill(dfaces.lo[static_cast<std::size_t>(i)], face_box(desc_, i, Side::lo));
+    fill(dfaces.hi[static_cast<std::size_t>(i)], face_box(desc_, i, Side::hi));
+  }
+}
+
+void ChainBackward::sums(const BackwardCall& call, const Box& part, double* plain, double* weighted) {
+  if (part.empty() || desc_.samples == 0) return;
+  const BoxBuffer<const float> y{call.y, desc_.in, desc_.channels};
+  const std::int64_t channels = desc_.channels;
+  const std::int64_t rows = desc_.samples * part.extent().d * part.extent().h;
+  const std::int64_t parts =
+      std::min(rows, part_count(desc_.samples * part.volume() * channels, static_cast<std::int64_t>(scratch_.size())));
+  for_each_part(parts, rows, [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(index)];
+    std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0);
+    for_each_row(part, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
+      const SumsUse use{kernels_,
+                        call.activation,
+                        channels,
+                        y.voxel(n, d, h, desc_.in.lo.w),
+                        scratch.sums.data(),
+                        scratch.sums.data() + channels};
+      visit_row(call, n, d, h, range_of(part, 2), scratch, use);
+    });
+  });
+  for (std::int64_t index = 0; index < parts; ++index) {
+    const double* partial = scratch_[static_cast<std::size_t>(index)].sums.data();
+    for (std::int64_t c = 0; c < channels; ++c) plain[c] += partial[c];
+    for (std::int64_t c = 0; c < channels; ++c) weighted[c] += partial[channels + c];
+  }
+}
+
+void ChainBackward::data(const BackwardCall& call, const Correction& correction, float* dy) {
+  if (desc_.in.empty() || desc_.samples == 0) return;
+  const BoxBuffer<const float> y{call.y, desc_.in, desc_.channels};
+  const BoxBuffer<float> result{dy, desc_.in, desc_.channels};
+  const Extent extent = desc_.in.extent();
+  const std::int64_t parts =
+      part_count(desc_.samples * extent.volume() * desc_.channels, static_cast<std::int64_t>(scratch_.size()));
+  for_each_part(parts, desc_.samples * extent.d * extent.h,
+                [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
+                  Scratch& scratch = scratch_[static_cast<std::size_t>(index)];
+                  for_each_row(desc_.in, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
+                    const DataUse use{kernels_,
+                                      call.activation,
+                                      correction,
+                                      desc_.channels,
+                                      y.voxel(n, d, h, desc_.in.lo.w),
+                                      result.voxel(n, d, h, desc_.in.lo.w)};
+                    visit_row(call, n, d, h, range_of(desc_.in, 2), scratch, use);
+                  });
+                });
+}
+
+/// Hands the gradient of a row's voxels `w` to `use`: straight from the sum over readers where that is all there is to
+/// it (no pooling, or pairs), gathered into scratch memory elsewhere.
+template <typename Use>
+void ChainBackward::visit_row(const BackwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
+                              Scratch& scratch, const Use& use) const {
+  if (desc_.pool == PoolKind::max) return visit_gathered(call, {}, n, d, h, w, scratch, use);
+  const ReaderSum readers = gather_.sum_readers(call.from, n, d, h, w, scratch.gather);
+  const Range direct = without_received(call.received, d, h, w);
+  const float slope = desc_.negative_slope;
+  Range done;
+  if (desc_.pool == PoolKind::none) {
+    done = direct.intersect(readers.outputs);
+    if (done.size() > 0) {
+      const float* da = readers.g + (done.lo - readers.outputs.lo) * desc_.channels;
+      use.voxels(done.lo - desc_.in.lo.w, done.size(), {1, slope}, da);
+    }
+  } else {
+    const Pairs pairs = pairs_of(desc_, readers, direct);
+    done = pairs.voxels();
+    if (pairs.count > 0) {
+      const float share = gather_.share();
+      const float* g = readers.g + (pairs.output - readers.outputs.lo) * desc_.channels;
+      use.pairs(pairs.first - desc_.in.lo.w, pairs, {share, slope * share}, g);
+    }
+  }
+  if (done.size() == 0) return visit_gathered(call, readers, n, d, h, w, scratch, use);
+  visit_gathered(call, readers, n, d, h, {w.lo, done.lo}, scratch, use);
+  visit_gathered(call, readers, n, d, h, {done.hi, w.hi}, scratch, use);
+}
+
+template <typename Use>
+void ChainBackward::visit_gathered(const BackwardCall& call, const ReaderSum& readers, std::int64_t n, std::int64_t d,
+                                   std::int64_t h, const Range& w, Scratch& scratch, const Use& use) const {
+  if (w.size() == 0) return;
+  float* da = scratch.da.data();
+  if (desc_.pool == PoolKind::max) {
+    gather_.gather_max(call.from, n, d, h, w, scratch.gather, da);
+  } else {
+    gather_.spread(readers, w, da);
+  }
+  add_received(call.received, n, d, h, w, da);
+  use.voxels(w.lo - desc_.in.lo.w, w.size(), {1, desc_.negative_slope}, da);
+}
+
+/// The voxels of `w` that no neighbour gave anything to: all but the ends, or none.
+Range ChainBackward::without_received(const FaceBuffers<const float>& received, std::int64_t d, std::int64_t h,
+                                      const Range& w) const {
+  Range result = w;
+  for (int i = 0; i < 3; ++i) {
+    for (const Side side : {Side::lo, Side::hi}) {
+      const auto& buffers = side == Side::lo ? received.lo : received.hi;
+      const Box box = received_box(desc_, i, side);
+      if (buffers[static_cast<std::size_t>(i)] == nullptr || !box.contains(Index{d, h, box.lo.w})) continue;
+      if (i < 2) return {w.lo, w.lo};
+      if (side == Side::lo) {
+        result.lo = std::max(result.lo, box.hi.w);
+      } else {
+        result.hi = std::min(result.hi, box.lo.w);
+      }
+    }
+  }
+  return result;
+}
+
+void ChainBackward::add_received(const FaceBuffers<const float>& received, std::int64_t n, std::int64_t d,
+                                 std::int64_t h, const Range& w, float* da) const {
+  for (int i = 0; i < 3; ++i) {
+    for (const Side side : {Side::lo, Side::hi}) {
+      const float* buffer = (side == Side::lo ? received.lo : received.hi)[static_cast<std::size_t>(i)];
+      const Box box = received_box(desc_, i, side);
+      const Range both = w.intersect(range_of(box, 2));
+      if (buffer == nullptr || both.size() == 0 || !box.contains(Index{d, h, both.lo})) continue;
+      kernels_.add_row(BoxBuffer<const float>{buffer, box, desc_.channels}.voxel(n, d, h, both.lo),
+                       both.size() * desc_.channels, da + (both.lo - w.lo) * desc_.channels);
+    }
+  }
+}
+
+}  // namespace halograd::cpu

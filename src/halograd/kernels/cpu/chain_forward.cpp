@@ -1,0 +1,235 @@
+#include "halograd/kernels/cpu/chain_forward.hpp"
+
+#include "halograd/kernels/cpu/chain_dropout.hpp"
+#include "halograd/kernels/cpu/chain_parts.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace halograd::cpu {
+namespace {
+
+/// What the planes of one thread's tile may take: a part of the second-level cache.
+constexpr std::int64_t tile_bytes = 128 * 1024;
+constexpr std::int64_t none_held = -1;
+
+std::size_t size(std::int64_t count) {
+  return static_cast<std::size_t>(count);
+}
+
+}  // namespace
+
+ChainForward::ChainForward(const ChainDesc& desc)
+    : desc_(desc), kernels_(row_kernels()), row_window_{desc.window.kernel.w, desc.window.stride.w} {
+  const Extent out = desc.out.extent();
+  const std::int64_t row = out.w * desc.channels;
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, row * static_cast<std::int64_t>(sizeof(float)));
+  tile_rows_ =
+      std::clamp<std::int64_t>(tile_bytes / (row_bytes * desc.window.kernel.d), 1, std::max<std::int64_t>(1, out.h));
+  scratch_.resize(size(thread_count()));
+  for (Scratch& scratch : scratch_) {
+    scratch.voxel.resize(size(desc.channels));
+    if (desc.pool == PoolKind::average) {
+      scratch.planes.resize(size(desc.window.kernel.d * tile_rows_ * row));
+      scratch.rows.resize(size(desc.window.kernel.h * row));
+      scratch.plane_held.resize(size(desc.window.kernel.d));
+      scratch.row_held.resize(size(desc.window.kernel.h));
+      scratch.summands.resize(size(std::max(desc.window.kernel.d, desc.window.kernel.h)));
+    } else if (desc.pool == PoolKind::max) {
+      scratch.winners.resize(size(row));
+    }
+  }
+}
+
+std::int64_t ChainForward::held_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Scratch& scratch : scratch_) {
+    bytes += bytes_of(scratch.planes) + bytes_of(scratch.rows) + bytes_of(scratch.voxel) + bytes_of(scratch.winners);
+  }
+  return bytes;
+}
+
+void ChainForward::run(const ForwardCall& call, const Box& part) {
+  const Box box = part.intersect(desc_.dst);
+  if (box.empty() || desc_.samples == 0) return;
+  const Extent extent = box.extent();
+  const std::int64_t planes = desc_.samples * extent.d;
+  const std::int64_t elements = desc_.samples * box.volume() * desc_.channels * desc_.window.stride.volume();
+  const std::int64_t parts = part_count(elements, static_cast<std::int64_t>(scratch_.size()));
+  // Few planes and many threads: cut the rows finer, for the sake of the threads.
+  const std::int64_t tiles =
+      std::max((extent.h + tile_rows_ - 1) / tile_rows_, std::min(extent.h, (parts + planes - 1) / planes));
+  for_each_part(parts, planes * tiles, [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      const std::int64_t column = begin / extent.d;
+      const std::int64_t d = begin % extent.d;
+      const std::int64_t count = std::min(end - begin, extent.d - d);
+      const std::int64_t tile = column % tiles;
+      const Box piece{{box.lo.d + d, box.lo.h + extent.h * tile / tiles, box.lo.w},
+                      {box.lo.d + d + count, box.lo.h + extent.h * (tile + 1) / tiles, box.hi.w}};
+      run_tile(call, column / tiles, piece, scratch_[size(index)]);
+      begin += count;
+    }
+  });
+}
+
+void ChainForward::run_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const {
+  switch (desc_.pool) {
+    case PoolKind::none: return activate_tile(call, n, tile);
+    case PoolKind::average: return average_tile(call, n, tile, scratch);
+    case PoolKind::max: return max_tile(call, n, tile, scratch);
+  }
+}
+
+void ChainForward::finish_row(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t voxels,
+                              float* out) const {
+  if (desc_.training && desc_.keep < 1) apply_dropout(desc_, call.dropout, n, at, voxels, out);
+}
+
+void ChainForward::activate_tile(const ForwardCall& call, std::int64_t n, const Box& tile) const {
+  const BoxBuffer<const float> y{call.y, desc_.in, desc_.channels};
+  const BoxBuffer<float> dst{call.dst, desc_.dst, desc_.channels};
+  const std::int64_t width = tile.extent().w;
+  for (std::int64_t d = tile.lo.d; d < tile.hi.d; ++d) {
+    for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
+      float* out = dst.voxel(n, d, h, tile.lo.w);
+      kernels_.activate(call.activation, {width, desc_.channels}, y.voxel(n, d, h, tile.lo.w), out);
+      finish_row(call, n, {d, h, tile.lo.w}, width, out);
+    }
+  }
+}
+
+void ChainForward::average_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const {
+  const BoxBuffer<float> dst{call.dst, desc_.dst, desc_.channels};
+  const float share = 1.0F / static_cast<float>(desc_.window.kernel.volume());
+  const std::int64_t width = tile.extent().w;
+  std::fill(scratch.plane_held.begin(), scratch.plane_held.end(), none_held);
+  for (std::int64_t d = tile.lo.d; d < tile.hi.d; ++d) {
+    const Range window = window_range(desc_, 0, d);
+    for (std::int64_t id = window.lo; id < window.hi; ++id) pooled_plane(call, n, id, tile, scratch);
+    for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
+      for (std::int64_t id = window.lo; id < window.hi; ++id) {
+        scratch.summands[size(id - window.lo)] =
+            pooled_plane(call, n, id, tile, scratch) + (h - tile.lo.h) * width * desc_.channels;
+      }
+      float* out = dst.voxel(n, d, h, tile.lo.w);
+      kernels_.sum_rows(scratch.summands.data(), window.size(), width * desc_.channels, share, out);
+      finish_row(call, n, {d, h, tile.lo.w}, width, out);
+    }
+  }
+}
+
+/// Input plane d summed over its windows along h and w: [tile's rows, W, C].
+const float* ChainForward::pooled_plane(const ForwardCall& call, std::int64_t n, std::int64_t d, const Box& tile,
+                                        Scratch& scratch) const {
+  const std::int64_t slot = d % desc_.window.kernel.d;
+  const std::int64_t row = tile.extent().w * desc_.channels;
+  float* plane = scratch.planes.data() + slot * tile_rows_ * row;
+  if (scratch.plane_held[size(slot)] == d) return plane;
+  scratch.plane_held[size(slot)] = d;
+  std::fill(scratch.row_held.begin(), scratch.row_held.end(), none_held);
+  for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
+    const Range window = window_range(desc_, 1, h);
+    for (std::int64_t ih = window.lo; ih < window.hi; ++ih) {
+      scratch.summands[size(ih - window.lo)] = pooled_row(call, n, d, ih, range_of(tile, 2), scratch);
+    }
+    kernels_.sum_rows(scratch.summands.data(), window.size(), row, 1.0F, plane + (h - tile.lo.h) * row);
+  }
+  return plane;
+}
+
+/// Input row (d, h) activated and summed over its windows along w: [outputs, C].
+const float* ChainForward::pooled_row(const ForwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h,
+                                      const Range& outputs, Scratch& scratch) const {
+  const std::int64_t slot = h % desc_.window.kernel.h;
+  const std::int64_t channels = desc_.channels;
+  float* pooled = scratch.rows.data() + slot * outputs.size() * channels;
+  if (scratch.row_held[size(slot)] == h) return pooled;
+  scratch.row_held[size(slot)] = h;
+  const InputRow row(desc_, call.y, call.faces, n, d, h);
+  const Range inside = interior(outputs);
+  if (inside.size() > 0) {
+    kernels_.pool_sum(call.activation, {inside.size(), channels}, row_window_,
+                      row.voxel(window_range(desc_, 2, inside.lo).lo), pooled + (inside.lo - outputs.lo) * channels);
+  }
+  for (std::int64_t w = outputs.lo; w < outputs.hi; ++w) {
+    if (w == inside.lo && inside.size() > 0) w = inside.hi;
+    if (w == outputs.hi) break;
+    float* out = pooled + (w - outputs.lo) * channels;
+    std::fill_n(out, channels, 0.0F);
+    const Range window = window_range(desc_, 2, w);
+    for (std::int64_t iw = window.lo; iw < window.hi; ++iw) {
+      kernels_.activate(call.activation, {1, channels}, row.voxel(iw), scratch.voxel.data());
+      kernels_.add_row(scratch.voxel.data(), channels, out);
+    }
+  }
+  return pooled;
+}
+
+/// The outputs whose windows along w lie whole within the own voxels.
+Range ChainForward::interior(const Range& outputs) const {
+  const auto inside = [&](std::int64_t w) {
+    const Range window = window_range(desc_, 2, w);
+    return window.size() == desc_.window.kernel.w && window.lo >= desc_.in.lo.w && window.hi <= desc_.in.hi.w;
+  };
+  Range result = outputs;
+  while (result.lo < result.hi && !inside(result.lo)) ++result.lo;
+  while (result.lo < result.hi && !inside(result.hi - 1)) --result.hi;
+  return result;
+}
+
+void ChainForward::max_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const {
+  const BoxBuffer<float> dst{call.dst, desc_.dst, desc_.channels};
+  const BoxBuffer<std::uint8_t> argmax{call.argmax, desc_.out, desc_.channels};
+  const Window& window = desc_.window;
+  const Range outputs = range_of(tile, 2);
+  for (std::int64_t d = tile.lo.d; d < tile.hi.d; ++d) {
+    const Range depths = window_range(desc_, 0, d);
+    for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
+      const Range heights = window_range(desc_, 1, h);
+      float* best = dst.voxel(n, d, h, outputs.lo);
+      std::uint8_t* arg = call.argmax != nullptr ? argmax.voxel(n, d, h, outputs.lo) : scratch.winners.data();
+      const auto code = [&](std::int64_t id, std::int64_t ih) {
+        const std::int64_t kd = id - (d * window.stride.d - window.padding.d);
+        const std::int64_t kh = ih - (h * window.stride.h - window.padding.h);
+        return static_cast<int>((kd * window.kernel.h + kh) * window.kernel.w);
+      };
+      std::fill_n(best, outputs.size() * desc_.channels, -std::numeric_limits<float>::infinity());
+      for (std::int64_t w = outputs.lo; w < outputs.hi; ++w) {
+        const std::int64_t kw = window_range(desc_, 2, w).lo - (w * window.stride.w - window.padding.w);
+        std::fill_n(arg + (w - outputs.lo) * desc_.channels, desc_.channels,
+                    static_cast<std::uint8_t>(code(depths.lo, heights.lo) + kw));
+      }
+      for (std::int64_t id = depths.lo; id < depths.hi; ++id) {
+        for (std::int64_t ih = heights.lo; ih < heights.hi; ++ih) {
+          max_row(call, {desc_, call.y, call.faces, n, id, ih}, code(id, ih), outputs, best, arg);
+        }
+      }
+      finish_row(call, n, {d, h, outputs.lo}, outputs.size(), best);
+    }
+  }
+}
+
+void ChainForward::max_row(const ForwardCall& call, const InputRow& row, int code, const Range& outputs, float* best,
+                           std::uint8_t* arg) const {
+  const std::int64_t channels = desc_.channels;
+  const Range inside = interior(outputs);
+  if (inside.size() > 0) {
+    const std::int64_t at = (inside.lo - outputs.lo) * channels;
+    kernels_.pool_max(call.activation, {inside.size(), channels}, row_window_, code,
+                      row.voxel(window_range(desc_, 2, inside.lo).lo), best + at, arg + at);
+  }
+  for (std::int64_t w = outputs.lo; w < outputs.hi; ++w) {
+    if (w == inside.lo && inside.size() > 0) w = inside.hi;
+    if (w == outputs.hi) break;
+    const std::int64_t at = (w - outputs.lo) * channels;
+    const std::int64_t first = w * desc_.window.stride.w - desc_.window.padding.w;
+    const Range window = window_range(desc_, 2, w);
+    for (std::int64_t iw = window.lo; iw < window.hi; ++iw) {
+      kernels_.pool_max(call.activation, {1, channels}, {1, 1}, code + static_cast<int>(iw - first), row.voxel(iw),
+                        best + at, arg + at);
+    }
+  }
+}
+
+}  // namespace halograd::cpu

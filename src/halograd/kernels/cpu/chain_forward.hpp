@@ -1,0 +1,60 @@
+#pragma once
+
+#include "halograd/kernels/cpu/chain_geometry.hpp"
+#include "halograd/kernels/cpu/chain_rows.hpp"
+
+#include <vector>
+
+namespace halograd::cpu {
+
+/// What one forward run reads and writes; see Chain::forward.
+struct ForwardCall {
+  const float* y = nullptr;
+  const FaceBuffers<const float>& faces;
+  const Activation& activation;
+  const DropoutKey& dropout;
+  float* dst = nullptr;
+  std::uint8_t* argmax = nullptr;
+};
+
+/// The forward pass of a chain. Average pooling is separable: rows are activated and pooled along w on the way, kept
+/// for as long as another output row needs them, and likewise whole planes; outputs are walked depth first in tiles of
+/// rows whose planes stay in the second-level cache, so that y is read once.
+class ChainForward {
+public:
+  explicit ChainForward(const ChainDesc& desc);
+  void run(const ForwardCall& call, const Box& part);
+  [[nodiscard]] std::int64_t held_bytes() const;
+
+private:
+  struct Scratch {
+    std::vector<float> planes;  ///< [kernel.d, tile rows, W, C]: pooled along h and w
+    std::vector<float> rows;    ///< [kernel.h, W, C]: pooled along w
+    std::vector<float> voxel;   ///< [C]
+    std::vector<std::int64_t> plane_held;
+    std::vector<std::int64_t> row_held;
+    std::vector<const float*> summands;
+    std::vector<std::uint8_t> winners;  ///< [W, C], where nobody asks for them
+  };
+
+  void run_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const;
+  void activate_tile(const ForwardCall& call, std::int64_t n, const Box& tile) const;
+  void average_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const;
+  void max_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const;
+  const float* pooled_plane(const ForwardCall& call, std::int64_t n, std::int64_t d, const Box& tile,
+                            Scratch& scratch) const;
+  const float* pooled_row(const ForwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& outputs,
+                          Scratch& scratch) const;
+  void max_row(const ForwardCall& call, const InputRow& row, int code, const Range& outputs, float* best,
+               std::uint8_t* arg) const;
+  void finish_row(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t voxels, float* out) const;
+  [[nodiscard]] Range interior(const Range& outputs) const;
+
+  ChainDesc desc_;
+  const RowKernels& kernels_;
+  RowWindow row_window_;
+  std::int64_t tile_rows_ = 1;
+  std::vector<Scratch> scratch_;
+};
+
+}  // namespace halograd::cpu

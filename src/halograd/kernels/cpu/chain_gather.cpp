@@ -1,0 +1,94 @@
+#include "halograd/kernels/cpu/chain_gather.hpp"
+
+#include "halograd/kernels/cpu/chain_dropout.hpp"
+
+#include <algorithm>
+
+namespace halograd::cpu {
+
+ChainGather::ChainGather(const ChainDesc& desc)
+    : desc_(desc),
+      kernels_(row_kernels()),
+      known_(desc.out.intersect(desc.dst)),
+      share_(desc.pool == PoolKind::average ? 1.0F / static_cast<float>(desc.window.kernel.volume()) : 1.0F),
+      drops_(desc.training && desc.keep < 1) {}
+
+GatherScratch ChainGather::make_scratch() const {
+  const std::int64_t width = desc_.out.extent().w;
+  const std::int64_t most_rows = desc_.window.kernel.d * desc_.window.kernel.h;
+  GatherScratch scratch;
+  scratch.sum.resize(static_cast<std::size_t>((width + 1) * desc_.channels));
+  scratch.rows.resize(static_cast<std::size_t>(most_rows));
+  if (drops_) scratch.dropped.resize(static_cast<std::size_t>(width * desc_.channels));
+  return scratch;
+}
+
+const float* ChainGather::output_row(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
+                                     const Range& outputs, GatherScratch& scratch) const {
+  const float* row = BoxBuffer<const float>{from.dout, desc_.dst, desc_.channels}.voxel(n, d, h, outputs.lo);
+  if (!drops_) return row;
+  std::copy_n(row, outputs.size() * desc_.channels, scratch.dropped.data());
+  apply_dropout(desc_, from.dropout, n, {d, h, outputs.lo}, outputs.size(), scratch.dropped.data());
+  return scratch.dropped.data();
+}
+
+ReaderSum ChainGather::sum_readers(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
+                                   const Range& w, GatherScratch& scratch) const {
+  const Range depths = readers(desc_, 0, {d, d + 1}, range_of(known_, 0));
+  const Range heights = readers(desc_, 1, {h, h + 1}, range_of(known_, 1));
+  const Range outputs = readers(desc_, 2, w, range_of(known_, 2));
+  const std::int64_t row_count = depths.size() * heights.size();
+  if (row_count == 0 || outputs.size() == 0) return {nullptr, {outputs.lo, outputs.lo}, false};
+  if (row_count == 1) return {output_row(from, n, depths.lo, heights.lo, outputs, scratch), outputs, false};
+
+  const std::int64_t elements = outputs.size() * desc_.channels;
+  float* sum = scratch.sum.data();
+  if (drops_) std::fill_n(sum, elements, 0.0F);
+  std::size_t count = 0;
+  for (std::int64_t od = depths.lo; od < depths.hi; ++od) {
+    for (std::int64_t oh = heights.lo; oh < heights.hi; ++oh) {
+      const float* row = output_row(from, n, od, oh, outputs, scratch);
+      if (drops_) kernels_.add_row(row, elements, sum);
+      scratch.rows[count++] = row;
+    }
+  }
+  if (!drops_) kernels_.sum_rows(scratch.rows.data(), row_count, elements, 1.0F, sum);
+  std::fill_n(sum + elements, desc_.channels, 0.0F);
+  return {sum, outputs, true};
+}
+
+SpreadShape ChainGather::spread_shape(const Range& outputs, const Range& w) const {
+  const Window& window = desc_.window;
+  return {{w.size(), desc_.channels},
+          outputs.size(),
+          w.lo + window.padding.w - outputs.lo * window.stride.w,
+          {window.kernel.w, window.stride.w}};
+}
+
+void ChainGather::spread(const ReaderSum& sum, const Range& w, float* da) const {
+  std::fill_n(da, w.size() * desc_.channels, 0.0F);
+  const Range outputs = readers(desc_, 2, w, sum.outputs);
+  if (outputs.size() == 0) return;
+  kernels_.spread(spread_shape(outputs, w), share_, sum.g + (outputs.lo - sum.outputs.lo) * desc_.channels, da);
+}
+
+void ChainGather::gather_max(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
+                             GatherScratch& scratch, float* da) const {
+  std::fill_n(da, w.size() * desc_.channels, 0.0F);
+  const Window& window = desc_.window;
+  const Range depths = readers(desc_, 0, {d, d + 1}, range_of(known_, 0));
+  const Range heights = readers(desc_, 1, {h, h + 1}, range_of(known_, 1));
+  const Range outputs = readers(desc_, 2, w, range_of(known_, 2));
+  if (outputs.size() == 0) return;
+  const BoxBuffer<const std::uint8_t> argmax{from.argmax, desc_.out, desc_.channels};
+  for (std::int64_t od = depths.lo; od < depths.hi; ++od) {
+    for (std::int64_t oh = heights.lo; oh < heights.hi; ++oh) {
+      const std::int64_t kd = d - (od * window.stride.d - window.padding.d);
+      const std::int64_t kh = h - (oh * window.stride.h - window.padding.h);
+      kernels_.spread_max(spread_shape(outputs, w), static_cast<int>((kd * window.kernel.h + kh) * window.kernel.w),
+                          output_row(from, n, od, oh, outputs, scratch), argmax.voxel(n, od, oh, outputs.lo), da);
+    }
+  }
+}
+
+}  // namespace halograd::cpu

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+
+namespace halograd::cpu {
+
+/// Per channel z = (y − mean) · scale + shift, then leaky ReLU of `slope`.
+struct Activation {
+  const float* mean = nullptr;
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+  float slope = 1;
+};
+
+/// A row of a channels-last tensor: [voxels, channels], dense.
+struct RowShape {
+  std::int64_t voxels = 0;
+  std::int64_t channels = 0;
+};
+
+/// Pooling along a row: output j reads voxels j·stride … + kernel − 1.
+struct RowWindow {
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+};
+
+/// Where a row of input voxels stands to a row of outputs: voxel i of the row is seen at `shift` + i by windows whose
+/// output 0 is the first of the `outputs` given.
+struct SpreadShape {
+  RowShape inputs;
+  std::int64_t outputs = 0;
+  std::int64_t shift = 0;
+  RowWindow window;
+};
+
+/// What da is multiplied by to give dz: `above` where z > 0, else `below`.
+struct Gain {
+  float above = 1;
+  float below = 1;
+};
+
+/// dy = scale · dz + offset + (y − mean) · pull, per channel.
+struct Correction {
+  const float* offset = nullptr;
+  const float* pull = nullptr;
+};
+
+/// Per channel, of `count` voxels.
+struct RunningMoments {
+  double count = 0;
+  double* mean = nullptr;
+  double* m2 = nullptr;
+};
+
+/// The loops of the fused chain, each over one row of voxels, compiled for one processor level.
+struct RowKernels {
+  const char* level;
+
+  /// a = activation(y); y, a: [shape].
+  void (*activate)(const Activation& activation, const RowShape& shape, const float* y, float* a);
+
+  /// out[j] = Σ of the window's activated voxels, every window inside y; out: [shape].
+  void (*pool_sum)(const Activation& activation, const RowShape& shape, const RowWindow& window, const float* y,
+                   float* out);
+
+  /// Raises best[j] to the window's activated voxels and writes `code` + the winner's place to arg[j]; only a larger
+  /// value or NaN wins. best, arg: [shape].
+  void (*pool_max)(const Activation& activation, const RowShape& shape, const RowWindow& window, int code,
+                   const float* y, float* best, std::uint8_t* arg);
+
+  /// out = scale · Σ rows, of `elements` each; zeros where there are no rows.
+  void (*sum_rows)(const float* const* rows, std::int64_t row_count, std::int64_t elements, float scale, float* out);
+
+  /// out += row, of `elements` each.
+  void (*add_row)(const float* row, std::int64_t elements, float* out);
+
+  /// da += scale · g from every output that reads the voxel. g: [outputs, channels], da: [inputs].
+  void (*spread)(const SpreadShape& shape, float scale, const float* g, float* da);
+
+  /// da += g where arg, less `code`, is the voxel's place in the window. g, arg: [outputs, channels], da: [inputs].
+  void (*spread_max)(const SpreadShape& shape, int code, const float* g, const std::uint8_t* arg, float* da);
+
+  /// Adds Σ dz and Σ dz · (y − mean) to sums and weighted: [channels] each; y, da: [shape].
+  void (*gradient_sums)(const Activation& activation, const Gain& gain, const RowShape& shape, const float* y,
+                        const float* da, double* sums, double* weighted);
+
+  /// Likewise for pairs of voxels, shape.voxels of them, whose da is g[j] and, for the second, g[j] + g[j + 1] (g[j]
+  /// where not `overlapping`): how average pooling of stride 2 with window 3 (2) hands its gradient down.
+  void (*gradient_sums_pairs)(const Activation& activation, const Gain& gain, const RowShape& shape, bool overlapping,
+                              const float* y, const float* g, double* sums, double* weighted);
+
+  /// dy from da; dy may be y.
+  void (*gradient_data)(const Activation& activation, const Correction& correction, const Gain& gain,
+                        const RowShape& shape, const float* y, const float* da, float* dy);
+  void (*gradient_data_pairs)(const Activation& activation, const Correction& correction, const Gain& gain,
+                              const RowShape& shape, bool overlapping, const float* y, const float* g, float* dy);
+
+  /// Takes in the voxels of `y`: [shape], at least one. Their moments are joined to those so far (Chan, Golub and
+  /// LeVeque 1983); every call but the last must bring no more voxels than those before it together, save the first.
+  void (*moments)(const RowShape& shape, const float* y, RunningMoments& moments);
+};
+
+/// The kernels for this processor.
+const RowKernels& row_kernels();
+
+}  // namespace halograd::cpu

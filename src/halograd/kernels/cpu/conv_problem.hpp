@@ -1,0 +1,35 @@
+#pragma once
+
+#include "halograd/kernels/conv3d.hpp"
+#include "halograd/kernels/cpu/onednn.hpp"
+
+#include <string>
+
+namespace halograd::cpu {
+
+/// "convolution 4 to 16 channels, …": for error messages.
+std::string describe(const Conv3dDesc& desc);
+
+/// A convolution in oneDNN's terms: activations dense NDHWC, weights in the format that each primitive likes best.
+/// Throws UsageError where the input has a whole stride of voxels behind the last window.
+struct ConvProblem {
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardWeights = dnnl::convolution_backward_weights;
+
+  explicit ConvProblem(const Conv3dDesc& desc);
+
+  [[nodiscard]] Forward::primitive_desc forward(bool training) const;
+  [[nodiscard]] BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const;
+  [[nodiscard]] BackwardWeights::primitive_desc backward_weights(const Forward::primitive_desc& hint) const;
+
+  dnnl::memory::desc src;
+  dnnl::memory::desc dst;
+  dnnl::memory::desc any_weights;
+  dnnl::memory::desc plain_weights;
+  dnnl::memory::dims strides;
+  dnnl::memory::dims pad_lo;
+  dnnl::memory::dims pad_hi;
+};
+
+}  // namespace halograd::cpu

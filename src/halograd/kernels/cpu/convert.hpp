@@ -1,0 +1,9 @@
+#pragma once
+
+#include "halograd/kernels/convert.hpp"
+
+namespace halograd::cpu {
+
+bool convert_input(const ConvertDesc& desc, const void* source, float* dst);
+
+}  // namespace halograd::cpu

@@ -1,0 +1,51 @@
+#include "halograd/kernels/cpu/loss.hpp"
+
+#include "halograd/core/parallel.hpp"
+#include "halograd/kernels/cpu/multiversion.hpp"
+
+#include <vector>
+
+namespace halograd::cpu {
+namespace {
+
+HALOGRAD_MULTIVERSION
+double squared_error_part(const float* prediction, const float* target, std::int64_t count) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double difference = static_cast<double>(prediction[i]) - static_cast<double>(target[i]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+HALOGRAD_MULTIVERSION
+void gradient_part(const float* prediction, const float* target, float scale, std::int64_t count, float* dprediction) {
+  for (std::int64_t i = 0; i < count; ++i) dprediction[i] = scale * (prediction[i] - target[i]);
+}
+
+// Partial sums of fixed pieces, added in order: the result doesn't depend on the number of threads.
+constexpr std::int64_t piece = 16384;
+
+}  // namespace
+
+double squared_error(const float* prediction, const float* target, std::int64_t count) {
+  std::vector<double> sums(static_cast<std::size_t>((count + piece - 1) / piece));
+  parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t i) {
+    const std::int64_t begin = i * piece;
+    sums[static_cast<std::size_t>(i)] =
+        squared_error_part(prediction + begin, target + begin, std::min(piece, count - begin));
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+void squared_error_gradient(const float* prediction, const float* target, float scale, std::int64_t count,
+                            float* dprediction) {
+  parallel_ranges(count, [&](std::int64_t begin, std::int64_t end, int) {
+    gradient_part(prediction + begin, target + begin, scale, end - begin, dprediction + begin);
+  });
+}
+
+}  // namespace halograd::cpu

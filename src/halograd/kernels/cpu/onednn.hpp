@@ -1,0 +1,140 @@
+#pragma once
+
+#include "halograd/core/error.hpp"
+
+#include <dnnl.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+/// The only place that includes oneDNN. It compiles with 2.x, where operation descriptors stand between the arguments
+/// and a primitive descriptor, and with 3.x, where the latter is made directly.
+namespace halograd::cpu::onednn {
+
+using Tag = dnnl::memory::format_tag;
+
+inline const dnnl::engine& engine() {
+  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+
+inline dnnl::memory::desc f32(const dnnl::memory::dims& dims, Tag tag) {
+  return {dims, dnnl::memory::data_type::f32, tag};
+}
+
+/// Primitives borrow their scratch memory from the object that owns them, so that a run allocates nothing.
+inline dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+/// 0 for just-in-time kernels, 1 for im2col with a matrix product ("x64:gemm:jit"; "brgemm" is another thing), 2 for
+/// plain loops.
+inline int slowness(std::string_view implementation) {
+  if (implementation.find("ref") != std::string_view::npos) return 2;
+  const std::size_t gemm = implementation.find("gemm");
+  if (gemm == std::string_view::npos) return 0;
+  return gemm >= 2 && implementation.substr(gemm - 2, 2) == "br" ? 0 : 1;
+}
+
+/// The first implementation that oneDNN lists in the fastest class it has for these arguments; `make` returns a fresh
+/// primitive descriptor.
+template <typename Make>
+auto fastest(const Make& make) {
+  auto candidate = make();
+  int best = 0;
+  int best_slowness = slowness(candidate.impl_info_str());
+  for (int i = 1; best_slowness > 0 && candidate.next_impl(); ++i) {
+    const int s = slowness(candidate.impl_info_str());
+    if (s < best_slowness) {
+      best = i;
+      best_slowness = s;
+    }
+  }
+  // In 3.x descriptors are handles that next_impl changes in place, hence another one instead of a kept copy.
+  auto chosen = make();
+  for (int i = 0; i < best; ++i) chosen.next_impl();
+  return chosen;
+}
+
+template <typename Primitive>
+concept HasOperationDescriptor = requires {
+  typename Primitive::desc;
+};
+
+/// The fastest forward primitive; `args` as the constructor of the primitive descriptor has them in 3.x, from the
+/// propagation kind on.
+template <typename Primitive, typename... Args>
+typename Primitive::primitive_desc forward_desc(const Args&... args) {
+  using Desc = typename Primitive::primitive_desc;
+  if constexpr (HasOperationDescriptor<Primitive>) {
+    // It has to outlive the search: the primitive descriptor's iterator points to it.
+    const typename Primitive::desc operation(args...);
+    return fastest([&] { return Desc(operation, user_scratchpad(), engine()); });
+  } else {
+    return fastest([&] { return Desc(engine(), args..., user_scratchpad()); });
+  }
+}
+
+template <typename Primitive, typename ForwardDesc, typename... Args>
+typename Primitive::primitive_desc backward_desc(const ForwardDesc& hint, const Args&... args) {
+  using Desc = typename Primitive::primitive_desc;
+  if constexpr (HasOperationDescriptor<Primitive>) {
+    const typename Primitive::desc operation(args...);
+    return fastest([&] { return Desc(operation, user_scratchpad(), engine(), hint); });
+  } else {
+    return fastest([&] { return Desc(engine(), args..., hint, user_scratchpad()); });
+  }
+}
+
+/// Memory of oneDNN's own, every page touched (the first touch of a page is slow and belongs to the making).
+inline dnnl::memory owned(const dnnl::memory::desc& desc) {
+  dnnl::memory memory(desc, engine());
+  if (desc.get_size() > 0) std::memset(memory.get_data_handle(), 0, desc.get_size());
+  return memory;
+}
+
+/// A primitive with its arguments. Those that belong to the caller are bound before each run.
+class Call {
+public:
+  Call() = default;
+  Call(dnnl::primitive primitive, std::unordered_map<int, dnnl::memory> arguments)
+      : primitive_(std::move(primitive)), arguments_(std::move(arguments)), stream_(engine()) {}
+
+  [[nodiscard]] explicit operator bool() const { return static_cast<bool>(primitive_); }
+
+  void bind(int argument, const float* data) {
+    // oneDNN takes sources and results alike as void*; it does not write to a source.
+    arguments_.at(argument).set_data_handle(const_cast<float*>(data));
+  }
+
+  void run() {
+    primitive_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+
+private:
+  dnnl::primitive primitive_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+  dnnl::stream stream_;
+};
+
+/// A caller's buffer, bound later.
+inline dnnl::memory borrowed(const dnnl::memory::desc& desc) {
+  return {desc, engine(), nullptr};
+}
+
+inline Call reorder(const dnnl::memory& from, const dnnl::memory& to) {
+  const dnnl::reorder::primitive_desc desc(engine(), from.get_desc(), engine(), to.get_desc(), user_scratchpad());
+  std::unordered_map<int, dnnl::memory> arguments{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+  const auto scratch = desc.scratchpad_desc();
+  if (scratch.get_size() > 0) arguments.emplace(DNNL_ARG_SCRATCHPAD, owned(scratch));
+  return {dnnl::reorder(desc), std::move(arguments)};
+}
+
+}  // namespace halograd::cpu::onednn

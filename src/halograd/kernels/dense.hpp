@@ -1,0 +1,32 @@
+#pragma once
+
+#include "halograd/kernels/backend.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace halograd {
+
+struct DenseDesc {
+  std::int64_t samples = 0;
+  std::int64_t in_features = 0;
+  std::int64_t out_features = 0;
+  bool training = true;
+};
+
+/// y = x wᵀ + b. x, dx: [N,I]; y, dy: [N,O]; w, dw: [O,I]; b, db: [O]. Every result is assigned.
+class Dense {
+public:
+  virtual ~Dense() = default;
+  virtual void forward(const float* x, const float* w, const float* b, float* y) = 0;
+  virtual void backward_data(const float* dy, const float* w, float* dx) = 0;
+  virtual void backward_weights(const float* x, const float* dy, float* dw, float* db) = 0;
+  [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
+  [[nodiscard]] virtual std::vector<std::string> implementations() const = 0;
+};
+
+std::unique_ptr<Dense> make_dense(Backend backend, const DenseDesc& desc);
+
+}  // namespace halograd

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "halograd/plan/plan.hpp"
+
+#include <optional>
+
+namespace halograd {
+
+/// What a backend asks of buffers.
+struct KernelTraits {
+  std::int64_t alignment = 4096;  ///< bytes; a page, so that no two buffers share one
+};
+
+struct CompileOptions {
+  ProcessGrid grid;
+  std::int64_t rank = 0;
+  std::int64_t batch = 1;  ///< global; need not divide by the groups
+  Mode mode = Mode::train;
+  StatisticsScope scope = StatisticsScope::global;
+  bool input_gradient = false;               ///< also the gradient of the network's input (for tests and saliency)
+  std::optional<Partition> input_partition;  ///< default: Partition::even on multiples of the total stride
+  std::int64_t bucket_bytes = 4 << 20;       ///< a gradient bucket is sent off once it holds so much
+  KernelTraits traits;
+};
+
+/// Compiles `network` for one rank of a grid: a pure function, for any rank of any grid, without MPI or the arena.
+/// Throws UsageError where the network can't be split so.
+Plan compile(const Network& network, const CompileOptions& options);
+
+/// The plan as text, a line a step, for people and tests.
+std::string describe(const Plan& plan);
+
+}  // namespace halograd

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halograd {
+
+/// [model]: which network, and what it is built with.
+struct ModelConfig {
+  std::string name = "cosmoflow";
+  std::int64_t width = 128;
+  bool batch_norm = true;
+  double dropout_keep = 0.8;  ///< 1 switches dropout off
+  std::string pool = "average";
+  double batch_norm_decay = 0.999;
+  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
+};
+
+/// [data]: the samples, and how they are split into train, validation and test.
+struct DataConfig {
+  std::string path = "data/universes";
+  std::string format = "cosmoflow";
+  std::string transform = "log1p";
+  std::array<double, 3> split{0.8, 0.1, 0.1};
+  std::int64_t seed = 1;
+  friend bool operator==(const DataConfig&, const DataConfig&) = default;
+};
+
+/// [train]: the optimisation and its checkpoints.
+struct TrainConfig {
+  std::int64_t epochs = 100;
+  std::int64_t batch_size = 4;  ///< the global mini-batch
+  double learning_rate = 1e-3;
+  std::int64_t lr_decay_epochs = 100;
+  double lr_final = 0.01;
+  std::string optimizer = "adam";
+  double momentum = 0.9;
+  std::int64_t seed = 1;
+  std::string precision = "f32";
+  std::int64_t checkpoint_every_epochs = 1;
+  std::int64_t checkpoint_every_steps = 0;
+  std::int64_t checkpoints_kept = 3;
+  std::string initial_checkpoint;  ///< empty: start from random weights
+  bool log_samples = false;
+  friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
+};
+
+/// [parallel]: how the samples are split over the ranks.
+struct ParallelConfig {
+  std::string grid = "1x1x1";
+  std::string batch_norm_statistics = "global";
+  std::string backend = "cpu";
+  friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
+};
+
+/// Everything a run is configured with; a fresh one holds the defaults.
+struct Config {
+  ModelConfig model;
+  DataConfig data;
+  TrainConfig train;
+  ParallelConfig parallel;
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+/// Reads a TOML file and then applies `overrides` ("table.key=value", in order; a value is TOML, a bare word is a
+/// string). Keys not named keep their defaults. Throws UsageError naming the file, its line and the key at fault:
+/// unknown tables and keys (with the nearest known name), wrong types, values out of range, what is not built yet.
+Config load_config(const std::filesystem::path& file, std::span<const std::string> overrides = {});
+
+/// As load_config, from text; `source` stands for the file's name in errors.
+Config parse_config(std::string_view text, std::string_view source, std::span<const std::string> overrides = {});
+
+/// Applies one override "table.key=value". Throws UsageError as load_config does.
+void apply_override(Config& config, std::string_view override_text);
+
+/// Checks every value of a configuration made or changed in a program. Throws UsageError naming the first wrong key.
+void validate(const Config& config);
+
+/// The configuration as TOML, every key with its value and meaning, always in the same order; parse_config gives it
+/// back.
+std::string to_toml(const Config& config);
+
+/// The keys in which two configurations differ, as "train.epochs: 100 -> 200".
+std::vector<std::string> config_differences(const Config& before, const Config& after);
+
+}  // namespace halograd

@@ -1,0 +1,124 @@
+#include "halograd/train/config_keys.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace halograd {
+namespace {
+
+template <typename Table, typename T>
+ConfigKey key(std::string table, Table Config::*place, std::string name, T Table::*member, std::string doc,
+              std::type_identity_t<ConfigCheck<T>> check = nullptr) {
+  const auto at = [place, member](Config& config) -> T& { return config.*place.*member; };
+  return {std::move(table), std::move(name), ConfigField<T>{at, std::move(check)}, std::move(doc)};
+}
+
+ConfigCheck<std::int64_t> at_least(std::int64_t low) {
+  return [low](std::int64_t value) { return value >= low ? "" : fmt::format("an integer of at least {}", low); };
+}
+
+ConfigCheck<double> check_number(std::string right, std::function<bool(double)> accepts) {
+  return [right = std::move(right), accepts = std::move(accepts)](double value) {
+    return std::isfinite(value) && accepts(value) ? "" : right;
+  };
+}
+
+ConfigCheck<std::string> one_of(std::vector<std::string> built, std::vector<std::string> planned = {}) {
+  return [built = std::move(built), planned = std::move(planned)](const std::string& value) -> std::string {
+    if (std::ranges::find(built, value) != built.end()) return "";
+    const std::string names = fmt::format("\"{}\"", fmt::join(built, "\" or \""));
+    if (std::ranges::find(planned, value) == planned.end()) return names;
+    return fmt::format("{} (\"{}\" is not built yet)", names, value);
+  };
+}
+
+std::string check_width(std::int64_t width) {
+  return width >= 32 && width % 16 == 0 ? "" : "a multiple of 16 from 32 up";
+}
+
+std::string check_split(const std::array<double, 3>& split) {
+  const double sum = split[0] + split[1] + split[2];
+  const bool fractions = std::ranges::all_of(split, [](double part) { return part >= 0 && part <= 1; });
+  if (fractions && split[0] > 0 && std::abs(sum - 1) < 1e-6) return "";
+  return "the fractions of train (above 0), validation and test, adding up to 1";
+}
+
+std::string check_grid(const std::string& grid) {
+  const char* at = grid.data();
+  const char* const end = at + grid.size();
+  for (int i = 0; i < 3; ++i) {
+    int parts = 0;
+    const auto [next, failure] = std::from_chars(at, end, parts);
+    const bool separated = i < 2 ? (next != end && *next == 'x') : next == end;
+    if (failure != std::errc{} || parts < 1 || !separated) return "DEPTHxHEIGHTxWIDTH, as \"2x1x1\"";
+    at = next + (i < 2 ? 1 : 0);
+  }
+  return "";
+}
+
+std::string check_not_empty(const std::string& text) {
+  return text.empty() ? "a path" : "";
+}
+
+std::vector<ConfigKey> make_keys() {
+  const auto model = [](auto... rest) { return key("model", &Config::model, rest...); };
+  const auto data = [](auto... rest) { return key("data", &Config::data, rest...); };
+  const auto train = [](auto... rest) { return key("train", &Config::train, rest...); };
+  const auto parallel = [](auto... rest) { return key("parallel", &Config::parallel, rest...); };
+  using M = ModelConfig;
+  using D = DataConfig;
+  using T = TrainConfig;
+  using P = ParallelConfig;
+  const auto positive = check_number("a number above 0", [](double x) { return x > 0; });
+  const auto above_0_to_1 = check_number("a number above 0 and at most 1", [](double x) { return x > 0 && x <= 1; });
+  const auto from_0_to_1 = check_number("a number from 0 to 1", [](double x) { return x >= 0 && x <= 1; });
+  const auto below_1 = check_number("a number from 0 to below 1", [](double x) { return x >= 0 && x < 1; });
+  return {
+      model("name", &M::name, "the network", one_of({"cosmoflow"}, {"unet3d"})),
+      model("width", &M::width, "voxels along each side of a sample", check_width),
+      model("batch_norm", &M::batch_norm, "batch normalisation behind every convolution"),
+      model("dropout_keep", &M::dropout_keep, "share of features kept; 1 switches dropout off", above_0_to_1),
+      model("pool", &M::pool, "\"average\" or \"max\"", one_of({"average", "max"})),
+      model("batch_norm_decay", &M::batch_norm_decay, "of the running averages, per step", below_1),
+      data("path", &D::path, "a directory of HDF5 files", check_not_empty),
+      data("format", &D::format, "layout of the files", one_of({"cosmoflow"}, {"lits"})),
+      data("transform", &D::transform, "of the input: \"log1p\" or \"none\"", one_of({"log1p", "none"})),
+      data("split", &D::split, "fractions of train, validation and test", check_split),
+      data("seed", &D::seed, "of the split", at_least(0)),
+      train("epochs", &T::epochs, "passes over the training samples", at_least(1)),
+      train("batch_size", &T::batch_size, "the global mini-batch", at_least(1)),
+      train("learning_rate", &T::learning_rate, "the initial one", positive),
+      train("lr_decay_epochs", &T::lr_decay_epochs, "epochs of its linear decay", at_least(1)),
+      train("lr_final", &T::lr_final, "share of the initial rate at the decay's end", from_0_to_1),
+      train("optimizer", &T::optimizer, "\"adam\" or \"sgd\"", one_of({"adam", "sgd"})),
+      train("momentum", &T::momentum, "of sgd", below_1),
+      train("seed", &T::seed, "of initial weights, dropout and the samples' order", at_least(0)),
+      train("precision", &T::precision, "of the convolutions", one_of({"f32"}, {"tf32", "bf16"})),
+      train("checkpoint_every_epochs", &T::checkpoint_every_epochs, "0: not by epochs", at_least(0)),
+      train("checkpoint_every_steps", &T::checkpoint_every_steps, "0: not by steps", at_least(0)),
+      train("checkpoints_kept", &T::checkpoints_kept, "besides the first and the best on validation", at_least(1)),
+      train("initial_checkpoint", &T::initial_checkpoint, "weights to start from; empty: random ones"),
+      train("log_samples", &T::log_samples, "each step's files in metrics.jsonl"),
+      parallel("grid", &P::grid, "parts of a sample in depth, height and width", check_grid),
+      parallel("batch_norm_statistics", &P::batch_norm_statistics, "over the \"global\" mini-batch, or \"spatial\"",
+               one_of({"global", "spatial"})),
+      parallel("backend", &P::backend, "the kernels: \"cpu\" or \"reference\"", one_of({"cpu", "reference"})),
+  };
+}
+
+}  // namespace
+
+const std::vector<ConfigKey>& config_keys() {
+  static const std::vector<ConfigKey> keys = make_keys();
+  return keys;
+}
+
+}  // namespace halograd

@@ -1,0 +1,108 @@
+#include "halograd/kernels/convert.hpp"
+
+#include "kernels/support.hpp"
+
+namespace halograd::test {
+namespace {
+
+class ConvertTest : public BackendTest {};
+
+/// Sources whose value at channel c of global voxel (d, h, w) is 1000·d + 100·h + 10·w + c.
+template <typename Source>
+std::vector<Source> numbered(const ConvertDesc& desc) {
+  const Extent extent = desc.source.extent();
+  std::vector<Source> values(static_cast<std::size_t>(desc.channels * extent.volume()));
+  for (std::int64_t v = 0; v < extent.volume(); ++v) {
+    const Index at{desc.source.lo.d + v / (extent.h * extent.w), desc.source.lo.h + v / extent.w % extent.h,
+                   desc.source.lo.w + v % extent.w};
+    for (std::int64_t c = 0; c < desc.channels; ++c) {
+      const std::int64_t i = desc.channels_first ? c * extent.volume() + v : v * desc.channels + c;
+      values[static_cast<std::size_t>(i)] = static_cast<Source>(1000 * at.d + 100 * at.h + 10 * at.w + c);
+    }
+  }
+  return values;
+}
+
+/// Every voxel of source ∩ dst holds its number (its log1p), every other one what it held before.
+template <typename Source>
+void expect_numbers(Backend backend, ConvertDesc desc, DType dtype) {
+  desc.dtype = dtype;
+  const auto source = numbered<Source>(desc);
+  const Extent extent = desc.dst.extent();
+  std::vector<float> dst(static_cast<std::size_t>(desc.channels * extent.volume()), -7.0F);
+  EXPECT_TRUE(convert_input(backend, desc, source.data(), dst.data()));
+  for (std::int64_t v = 0; v < extent.volume(); ++v) {
+    const Index at{desc.dst.lo.d + v / (extent.h * extent.w), desc.dst.lo.h + v / extent.w % extent.h,
+                   desc.dst.lo.w + v % extent.w};
+    for (std::int64_t c = 0; c < desc.channels; ++c) {
+      const double number = static_cast<double>(static_cast<Source>(1000 * at.d + 100 * at.h + 10 * at.w + c));
+      const double value = desc.transform == InputTransform::log1p ? std::log1p(number) : number;
+      const double expected = desc.source.contains(at) ? value : -7.0;
+      ASSERT_NEAR(dst[static_cast<std::size_t>(v * desc.channels + c)], expected, 1e-6 * std::abs(expected))
+          << at.d << " " << at.h << " " << at.w << " channel " << c;
+    }
+  }
+}
+
+TEST_P(ConvertTest, PutsEveryVoxelInItsPlace) {
+  for (const bool channels_first : {false, true}) {
+    for (const InputTransform transform : {InputTransform::none, InputTransform::log1p}) {
+      for (const std::int64_t channels : {std::int64_t{1}, std::int64_t{4}}) {
+        // The source sticks out of the destination on one side and leaves a margin free on the other.
+        const ConvertDesc desc{.transform = transform,
+                               .channels = channels,
+                               .channels_first = channels_first,
+                               .source = {{2, 0, 1}, {6, 5, 8}},
+                               .dst = {{1, 0, 3}, {5, 6, 9}}};
+        expect_numbers<std::uint16_t>(GetParam(), desc, DType::u16);
+        expect_numbers<std::int16_t>(GetParam(), desc, DType::i16);
+        expect_numbers<std::uint8_t>(GetParam(), desc, DType::u8);
+        expect_numbers<float>(GetParam(), desc, DType::f32);
+      }
+    }
+  }
+}
+
+TEST_P(ConvertTest, ReadsTheWholeRangeOfSixteenBits) {
+  ConvertDesc desc{.channels = 1, .source = Box::whole({1, 1, 65536}), .dst = Box::whole({1, 1, 65536})};
+  std::vector<std::uint16_t> source(65536);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> dst(source.size());
+  desc.transform = InputTransform::log1p;
+  EXPECT_TRUE(convert_input(GetParam(), desc, source.data(), dst.data()));
+  EXPECT_EQ(dst[0], 0.0F);
+  EXPECT_FLOAT_EQ(dst[65535], static_cast<float>(std::log(65536.0)));
+  desc.dtype = DType::i16;
+  desc.transform = InputTransform::none;
+  EXPECT_TRUE(convert_input(GetParam(), desc, source.data(), dst.data()));
+  EXPECT_EQ(dst[32767], 32767.0F);
+  EXPECT_EQ(dst[32768], -32768.0F);
+}
+
+TEST_P(ConvertTest, TellsWhatIsNotFinite) {
+  ConvertDesc desc{.channels = 1, .source = Box::whole({2, 3, 4}), .dst = Box::whole({2, 3, 4})};
+  std::vector<float> dst(24);
+  desc.dtype = DType::f32;
+  std::vector<float> source(24, 1.0F);
+  EXPECT_TRUE(convert_input(GetParam(), desc, source.data(), dst.data()));
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    source[13] = bad;
+    EXPECT_FALSE(convert_input(GetParam(), desc, source.data(), dst.data()));
+  }
+  // A value outside the destination is nobody's concern.
+  ConvertDesc cut = desc;
+  cut.dst = {{0, 0, 0}, {1, 3, 4}};
+  EXPECT_TRUE(convert_input(GetParam(), cut, source.data(), dst.data()));
+
+  std::vector<std::int16_t> counts(24, 5);
+  desc.dtype = DType::i16;
+  desc.transform = InputTransform::log1p;
+  EXPECT_TRUE(convert_input(GetParam(), desc, counts.data(), dst.data()));
+  counts[23] = -1;  // log(0)
+  EXPECT_FALSE(convert_input(GetParam(), desc, counts.data(), dst.data()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ConvertTest, both_backends(), backend_test_name);
+
+}  // namespace
+}  // namespace halograd::test

@@ -1,0 +1,42 @@
+#include "halograd/kernels/loss.hpp"
+
+#include "kernels/support.hpp"
+
+namespace halograd::test {
+namespace {
+
+class LossTest : public BackendTest {};
+
+TEST_P(LossTest, IsTheSumOfSquares) {
+  const std::vector<float> prediction{1, 2, 3, -4};
+  const std::vector<float> target{1, 0, 4, 4};
+  EXPECT_EQ(squared_error(GetParam(), prediction.data(), target.data(), 4), 69.0);
+  EXPECT_EQ(squared_error(GetParam(), prediction.data(), target.data(), 0), 0.0);
+}
+
+TEST_P(LossTest, SumsInDouble) {
+  // In float a sum of 2²⁴ ones stops growing at 2²⁴; here 2²⁰ terms of 0.1² must come out to twelve digits.
+  const std::int64_t count = (1 << 20) + 3;
+  const std::vector<float> prediction(static_cast<std::size_t>(count), 0.1F);
+  const std::vector<float> target(static_cast<std::size_t>(count), 0.0F);
+  const double term = static_cast<double>(0.1F) * static_cast<double>(0.1F);
+  const double expected = term * static_cast<double>(count);
+  EXPECT_NEAR(squared_error(GetParam(), prediction.data(), target.data(), count) / expected, 1.0, 1e-11);
+}
+
+TEST_P(LossTest, GradientIsScaledDifference) {
+  const auto prediction = random_values(1003, 1);
+  const auto target = random_values(1003, 2);
+  std::vector<float> gradient(prediction.size(), 9);
+  squared_error_gradient(GetParam(), prediction.data(), target.data(), 0.25F, 1003, gradient.data());
+  std::vector<double> expected(prediction.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] = 0.25 * (static_cast<double>(prediction[i]) - static_cast<double>(target[i]));
+  }
+  EXPECT_LT(relative_l2(gradient, expected), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LossTest, both_backends(), backend_test_name);
+
+}  // namespace
+}  // namespace halograd::test
