@@ -35,10 +35,13 @@ Partition random_partition(Draw& draw, const Extent& extent, const Extent& parts
   return Partition(cuts);
 }
 
-/// One or two convolutions with a random chain behind each, then a loss over all voxels.
-Network random_network(Draw& draw, const GlobalShape& input) {
+/// A chain on the input, one or two convolutions with a random chain behind each, then a loss over all voxels. A batch
+/// norm right behind a convolution makes gradients in which nearly everything cancels, so that a convolution's own
+/// float32 rounding stands out: those are for the reference kernels (and, in float32, for the test of CosmoFlow).
+Network random_network(Draw& draw, const GlobalShape& input, bool norm_behind_convolution) {
   Network net(input);
   const std::int64_t blocks = draw(1, 2);
+  if (draw(0, 2) == 0) net.add("bn0", BatchNorm{});
   if (draw(0, 4) == 0) net.add("relu0", LeakyRelu{0.1F});
   for (std::int64_t block = 1; block <= blocks; ++block) {
     const std::string number = std::to_string(block);
@@ -49,7 +52,7 @@ Network random_network(Draw& draw, const GlobalShape& input) {
     if (smallest + 2 * padding < kernel + 2) break;
     net.add("conv" + number,
             Convolution{draw(1, 5), Window{Extent::cube(kernel), Extent::cube(draw(1, 2)), Extent::cube(padding)}});
-    if (draw(0, 2) != 0) net.add("bn" + number, BatchNorm{});
+    if (norm_behind_convolution && draw(0, 2) != 0) net.add("bn" + number, BatchNorm{});
     if (draw(0, 2) != 0) net.add("relu" + number, LeakyRelu{draw(0, 1) == 0 ? 0.0F : 0.01F});
     const std::int64_t window = draw(2, 3);
     const Extent after = net.output().extent;
@@ -97,9 +100,9 @@ double roundings(Backend backend) {
   return backend == Backend::reference ? 4 : 16;
 }
 
-void compare(Backend backend, const std::string& what, const float* actual, const float* expected, const float* nudged,
+void compare(const std::string& what, const float* actual, const float* expected, const float* nudged,
              std::int64_t count, const std::string& where) {
-  const double bound = 1e-5 + roundings(backend) * test::relative_l2(nudged, expected, count);
+  const double bound = 1e-5 + roundings * test::relative_l2(nudged, expected, count);
   EXPECT_LE(test::relative_l2(actual, expected, count), bound) << what << " of " << where;
 }
 
@@ -116,7 +119,7 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
   const std::vector<Extent> grids = grids_of(world.size());
   const Extent parts = grids[static_cast<std::size_t>(draw(0, static_cast<std::int64_t>(grids.size()) - 1))];
   const GlobalShape input{draw(1, 4), {draw(7, 14), draw(7, 14), draw(7, 14)}};
-  const Network net = random_network(draw, input);
+  const Network net = random_network(draw, input, backend == Backend::reference);
   const std::int64_t batch = draw(1, 3);
   const ProcessGrid grid{world.size() / parts.volume(), parts.d, parts.h, parts.w};
 
@@ -149,7 +152,7 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
     return cut(executor.output().data(), output.shape.extent, output.shape.channels, plan.samples, output.own);
   };
   const std::vector<float> expected = cut_output(single);
-  compare(backend, "output", sharded.output().data(), expected.data(), cut_output(nudged).data(),
+  compare("output", sharded.output().data(), expected.data(), cut_output(nudged).data(),
           static_cast<std::int64_t>(expected.size()), where);
 
   const double loss = single.train(whole.batch, 0, 0).loss;
@@ -162,8 +165,7 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
     const auto array = [&](Executor& executor) {
       return spec.trainable ? executor.parameters().gradient(id) : executor.parameters().value(id);
     };
-    compare(backend, spec.layer + "." + spec.name, array(sharded), array(single), array(nudged), spec.elements(),
-            where);
+    compare(spec.layer + "." + spec.name, array(sharded), array(single), array(nudged), spec.elements(), where);
   }
 
   const Box own = plan.input.own.intersect(plan.input.gradient.box);
@@ -177,7 +179,7 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
                 executor.input_gradient().data(), all.data());
     return cut(all.data(), input.extent, input.channels, plan.samples, own);
   };
-  compare(backend, "input gradient", dx.data(), cut_gradient(single).data(), cut_gradient(nudged).data(),
+  compare("input gradient", dx.data(), cut_gradient(single).data(), cut_gradient(nudged).data(),
           static_cast<std::int64_t>(dx.size()), where);
 }
 

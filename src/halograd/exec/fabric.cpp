@@ -1,5 +1,7 @@
 #include "halograd/exec/fabric.hpp"
 
+#include "halograd/core/parallel.hpp"
+
 namespace halograd {
 
 Fabric::Fabric(const Communicator& world, const ProcessGrid& grid, std::int64_t largest_statistics,
@@ -8,8 +10,11 @@ Fabric::Fabric(const Communicator& world, const ProcessGrid& grid, std::int64_t 
   world_sum_.emplace(world_, largest_statistics);
   group_sum_.emplace(group_, largest_statistics);
   gradient_sum_.emplace(world.duplicate(), largest_bucket);
-  halo_lane_.emplace();
-  gradient_lane_.emplace();
+  const std::function<void()> alone = [] { work_alone(); };
+  for (std::optional<Lane>* lane : {&halo_lane_, &gradient_lane_}) {
+    lane->emplace();
+    (*lane)->wait((*lane)->start(alone));
+  }
 }
 
 }  // namespace halograd

@@ -12,7 +12,7 @@ struct Pairs {
   std::int64_t first = 0;   ///< voxel
   std::int64_t output = 0;  ///< that the first voxel belongs to
   std::int64_t count = 0;
-  bool overlapping = false;
+  bool closed = false;  ///< no output follows that of the last pair
   [[nodiscard]] Range voxels() const { return {first, first + 2 * count}; }
 };
 
@@ -23,18 +23,23 @@ std::int64_t half_rounded_down(std::int64_t value) {
   return -half_rounded_up(-value);
 }
 
-/// The pairs among the voxels `w` for average pooling of stride 2 with window 2 or 3.
-Pairs pairs_of(const ChainDesc& desc, const ReaderSum& readers, const Range& w) {
+bool has_pairs(const ChainDesc& desc) {
   const std::int64_t kernel = desc.window.kernel.w;
-  if (desc.pool != PoolKind::average || desc.window.stride.w != 2 || (kernel != 2 && kernel != 3)) return {};
-  const bool overlapping = kernel == 3;
+  return desc.pool == PoolKind::average && desc.window.stride.w == 2 && (kernel == 2 || kernel == 3);
+}
+
+bool overlap(const ChainDesc& desc) {
+  return desc.window.kernel.w == 3;
+}
+
+/// The pairs among the voxels `w` for average pooling of stride 2 with window 2 or 3.
+Pairs pairs_of(const ChainDesc& desc, const ReaderRows& readers, const Range& w) {
   // Output j alone reads its middle voxel (window 3) or its first (window 2): 2j + start.
-  const std::int64_t start = (overlapping ? 1 : 0) - desc.window.padding.w;
+  const std::int64_t start = (overlap(desc) ? 1 : 0) - desc.window.padding.w;
   const std::int64_t lo = std::max(readers.outputs.lo, half_rounded_up(w.lo - start));
-  const std::int64_t hi =
-      std::min(readers.outputs.hi - (overlapping && !readers.padded ? 1 : 0), half_rounded_down(w.hi - 2 - start) + 1);
+  const std::int64_t hi = std::min(readers.outputs.hi, half_rounded_down(w.hi - 2 - start) + 1);
   if (hi <= lo) return {};
-  return {2 * lo + start, lo, hi - lo, overlapping};
+  return {2 * lo + start, lo, hi - lo, hi == readers.outputs.hi};
 }
 
 /// Makes the two sums of each channel.
@@ -49,9 +54,8 @@ struct SumsUse {
   void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const float* da) const {
     kernels.gradient_sums(activation, gain, {count, channels}, y + at * channels, da, plain, weighted);
   }
-  void pairs(std::int64_t at, const Pairs& run, const Gain& gain, const float* g) const {
-    kernels.gradient_sums_pairs(activation, gain, {run.count, channels}, run.overlapping, y + at * channels, g, plain,
-                                weighted);
+  void pairs(std::int64_t at, const PairShape& shape, const Gain& gain, const float* const* g) const {
+    kernels.gradient_sums_pairs(activation, gain, shape, y + at * channels, g, plain, weighted);
   }
 };
 
@@ -67,9 +71,8 @@ struct DataUse {
   void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const float* da) const {
     kernels.gradient_data(activation, correction, gain, {count, channels}, y + at * channels, da, dy + at * channels);
   }
-  void pairs(std::int64_t at, const Pairs& run, const Gain& gain, const float* g) const {
-    kernels.gradient_data_pairs(activation, correction, gain, {run.count, channels}, run.overlapping, y + at * channels,
-                                g, dy + at * channels);
+  void pairs(std::int64_t at, const PairShape& shape, const Gain& gain, const float* const* g) const {
+    kernels.gradient_data_pairs(activation, correction, gain, shape, y + at * channels, g, dy + at * channels);
   }
 };
 
@@ -117,7 +120,7 @@ void ChainBackward::faces(const OutputGradient& from, const FaceBuffers<float>& 
         if (desc_.pool == PoolKind::max) {
           gather_.gather_max(from, n, d, h, w, scratch, da);
         } else {
-          gather_.spread(gather_.sum_readers(from, n, d, h, w, scratch), w, da);
+          gather_.spread(gather_.reader_rows(from, n, d, h, w, false, scratch), w, da);
         }
       });
     });
@@ -183,23 +186,27 @@ template <typename Use>
 void ChainBackward::visit_row(const BackwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
                               Scratch& scratch, const Use& use) const {
   if (desc_.pool == PoolKind::max) return visit_gathered(call, {}, n, d, h, w, scratch, use);
-  const ReaderSum readers = gather_.sum_readers(call.from, n, d, h, w, scratch.gather);
+  const ReaderRows readers = gather_.reader_rows(call.from, n, d, h, w, !overlap(desc_), scratch.gather);
   const Range direct = without_received(call.received, d, h, w);
   const float slope = desc_.negative_slope;
   Range done;
   if (desc_.pool == PoolKind::none) {
     done = direct.intersect(readers.outputs);
     if (done.size() > 0) {
-      const float* da = readers.g + (done.lo - readers.outputs.lo) * desc_.channels;
+      const float* da = readers.rows[0] + (done.lo - readers.outputs.lo) * desc_.channels;
       use.voxels(done.lo - desc_.in.lo.w, done.size(), {1, slope}, da);
     }
-  } else {
+  } else if (has_pairs(desc_)) {
     const Pairs pairs = pairs_of(desc_, readers, direct);
     done = pairs.voxels();
     if (pairs.count > 0) {
+      for (std::int64_t row = 0; row < readers.count; ++row) {
+        scratch.from_pair[static_cast<std::size_t>(row)] =
+            readers.rows[row] + (pairs.output - readers.outputs.lo) * desc_.channels;
+      }
       const float share = gather_.share();
-      const float* g = readers.g + (pairs.output - readers.outputs.lo) * desc_.channels;
-      use.pairs(pairs.first - desc_.in.lo.w, pairs, {share, slope * share}, g);
+      use.pairs(pairs.first - desc_.in.lo.w, {pairs.count, desc_.channels, readers.count, overlap(desc_), pairs.closed},
+                {share, slope * share}, scratch.from_pair.data());
     }
   }
   if (done.size() == 0) return visit_gathered(call, readers, n, d, h, w, scratch, use);
@@ -208,7 +215,7 @@ void ChainBackward::visit_row(const BackwardCall& call, std::int64_t n, std::int
 }
 
 template <typename Use>
-void ChainBackward::visit_gathered(const BackwardCall& call, const ReaderSum& readers, std::int64_t n, std::int64_t d,
+void ChainBackward::visit_gathered(const BackwardCall& call, const ReaderRows& readers, std::int64_t n, std::int64_t d,
                                    std::int64_t h, const Range& w, Scratch& scratch, const Use& use) const {
   if (w.size() == 0) return;
   float* da = scratch.da.data();

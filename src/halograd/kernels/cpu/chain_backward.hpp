@@ -2,6 +2,7 @@
 
 #include "halograd/kernels/cpu/chain_gather.hpp"
 
+#include <array>
 #include <vector>
 
 namespace halograd::cpu {
@@ -36,13 +37,14 @@ private:
     GatherScratch gather;
     std::vector<float> da;     ///< [W, C]
     std::vector<double> sums;  ///< [2·C]
+    std::array<const float*, 4> from_pair;
   };
 
   template <typename Use>
   void visit_row(const BackwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
                  Scratch& scratch, const Use& use) const;
   template <typename Use>
-  void visit_gathered(const BackwardCall& call, const ReaderSum& readers, std::int64_t n, std::int64_t d,
+  void visit_gathered(const BackwardCall& call, const ReaderRows& readers, std::int64_t n, std::int64_t d,
                       std::int64_t h, const Range& w, Scratch& scratch, const Use& use) const;
   [[nodiscard]] Range without_received(const FaceBuffers<const float>& received, std::int64_t d, std::int64_t h,
                                        const Range& w) const;

@@ -17,7 +17,7 @@ GatherScratch ChainGather::make_scratch() const {
   const std::int64_t width = desc_.out.extent().w;
   const std::int64_t most_rows = desc_.window.kernel.d * desc_.window.kernel.h;
   GatherScratch scratch;
-  scratch.sum.resize(static_cast<std::size_t>((width + 1) * desc_.channels));
+  scratch.sum.resize(static_cast<std::size_t>(width * desc_.channels));
   scratch.rows.resize(static_cast<std::size_t>(most_rows));
   if (drops_) scratch.dropped.resize(static_cast<std::size_t>(width * desc_.channels));
   return scratch;
@@ -32,14 +32,13 @@ const float* ChainGather::output_row(const OutputGradient& from, std::int64_t n,
   return scratch.dropped.data();
 }
 
-ReaderSum ChainGather::sum_readers(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
-                                   const Range& w, GatherScratch& scratch) const {
+ReaderRows ChainGather::reader_rows(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
+                                    const Range& w, bool single, GatherScratch& scratch) const {
   const Range depths = readers(desc_, 0, {d, d + 1}, range_of(known_, 0));
   const Range heights = readers(desc_, 1, {h, h + 1}, range_of(known_, 1));
   const Range outputs = readers(desc_, 2, w, range_of(known_, 2));
   const std::int64_t row_count = depths.size() * heights.size();
-  if (row_count == 0 || outputs.size() == 0) return {nullptr, {outputs.lo, outputs.lo}, false};
-  if (row_count == 1) return {output_row(from, n, depths.lo, heights.lo, outputs, scratch), outputs, false};
+  if (row_count == 0 || outputs.size() == 0) return {nullptr, 0, {outputs.lo, outputs.lo}};
 
   const std::int64_t elements = outputs.size() * desc_.channels;
   float* sum = scratch.sum.data();
@@ -52,9 +51,11 @@ ReaderSum ChainGather::sum_readers(const OutputGradient& from, std::int64_t n, s
       scratch.rows[count++] = row;
     }
   }
+  const bool as_they_are = row_count == 1 || (!single && (row_count == 2 || row_count == 4));
+  if (as_they_are && !drops_) return {scratch.rows.data(), row_count, outputs};
   if (!drops_) kernels_.sum_rows(scratch.rows.data(), row_count, elements, 1.0F, sum);
-  std::fill_n(sum + elements, desc_.channels, 0.0F);
-  return {sum, outputs, true};
+  scratch.rows[0] = sum;
+  return {scratch.rows.data(), 1, outputs};
 }
 
 SpreadShape ChainGather::spread_shape(const Range& outputs, const Range& w) const {
@@ -65,11 +66,14 @@ SpreadShape ChainGather::spread_shape(const Range& outputs, const Range& w) cons
           {window.kernel.w, window.stride.w}};
 }
 
-void ChainGather::spread(const ReaderSum& sum, const Range& w, float* da) const {
+void ChainGather::spread(const ReaderRows& from, const Range& w, float* da) const {
   std::fill_n(da, w.size() * desc_.channels, 0.0F);
-  const Range outputs = readers(desc_, 2, w, sum.outputs);
+  const Range outputs = readers(desc_, 2, w, from.outputs);
   if (outputs.size() == 0) return;
-  kernels_.spread(spread_shape(outputs, w), share_, sum.g + (outputs.lo - sum.outputs.lo) * desc_.channels, da);
+  for (std::int64_t row = 0; row < from.count; ++row) {
+    kernels_.spread(spread_shape(outputs, w), share_, from.rows[row] + (outputs.lo - from.outputs.lo) * desc_.channels,
+                    da);
+  }
 }
 
 void ChainGather::gather_max(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,

@@ -14,17 +14,17 @@ struct OutputGradient {
   const DropoutKey& dropout;
 };
 
-/// Output gradients summed over the rows that read one row of input voxels: [outputs, C]. Where `padded`, a voxel of
-/// zeros follows. Without readers `outputs` is empty.
-struct ReaderSum {
-  const float* g = nullptr;
+/// The rows of output gradients, [outputs, C] each, whose sum is what one row of input voxels gets before it is spread
+/// along w. Without readers `outputs` is empty.
+struct ReaderRows {
+  const float* const* rows = nullptr;
+  std::int64_t count = 0;
   Range outputs;
-  bool padded = false;
 };
 
 /// Scratch memory of one thread that gathers.
 struct GatherScratch {
-  std::vector<float> sum;      ///< [W + 1, C]
+  std::vector<float> sum;      ///< [W, C]
   std::vector<float> dropped;  ///< [W, C], with dropout only
   std::vector<const float*> rows;
 };
@@ -40,12 +40,13 @@ public:
   /// 1 / voxels of the window for averages, else 1: what a sum over readers still lacks.
   [[nodiscard]] float share() const { return share_; }
 
-  /// The sum over the readers of the voxels `w` of row (d, h); not for max pooling.
-  ReaderSum sum_readers(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
-                        GatherScratch& scratch) const;
+  /// The rows that read the voxels `w` of row (d, h): 1, 2 or 4 (`single`: 1), added up where there are others; not for
+  /// max pooling. They stay until the scratch memory is used again.
+  ReaderRows reader_rows(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
+                         bool single, GatherScratch& scratch) const;
 
-  /// da of the voxels `w` from their readers' sum (which may cover more): [w, C], assigned.
-  void spread(const ReaderSum& readers, const Range& w, float* da) const;
+  /// da of the voxels `w` from their readers (which may be more): [w, C], assigned.
+  void spread(const ReaderRows& readers, const Range& w, float* da) const;
 
   /// da of the voxels `w` of row (d, h) where the maximum won: [w, C], assigned.
   void gather_max(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,

@@ -33,6 +33,17 @@ struct SpreadShape {
   RowWindow window;
 };
 
+/// How average pooling of stride 2 hands its gradient down a row: voxels 2j and 2j + 1 get da = g[j] and, for the
+/// second, with window 3 (`overlapping`), g[j] + g[j + 1]. g is the sum of `rows` rows of outputs: 1, 2 or 4, without
+/// overlap 1.
+struct PairShape {
+  std::int64_t pairs = 0;
+  std::int64_t channels = 0;
+  std::int64_t rows = 1;
+  bool overlapping = false;
+  bool closed = false;  ///< no output follows that of the last pair
+};
+
 /// What da is multiplied by to give dz: `above` where z > 0, else `below`.
 struct Gain {
   float above = 1;
@@ -84,16 +95,15 @@ struct RowKernels {
   void (*gradient_sums)(const Activation& activation, const Gain& gain, const RowShape& shape, const float* y,
                         const float* da, double* sums, double* weighted);
 
-  /// Likewise for pairs of voxels, shape.voxels of them, whose da is g[j] and, for the second, g[j] + g[j + 1] (g[j]
-  /// where not `overlapping`): how average pooling of stride 2 with window 3 (2) hands its gradient down.
-  void (*gradient_sums_pairs)(const Activation& activation, const Gain& gain, const RowShape& shape, bool overlapping,
-                              const float* y, const float* g, double* sums, double* weighted);
+  /// Likewise for pairs of voxels.
+  void (*gradient_sums_pairs)(const Activation& activation, const Gain& gain, const PairShape& shape, const float* y,
+                              const float* const* g, double* sums, double* weighted);
 
   /// dy from da; dy may be y.
   void (*gradient_data)(const Activation& activation, const Correction& correction, const Gain& gain,
                         const RowShape& shape, const float* y, const float* da, float* dy);
   void (*gradient_data_pairs)(const Activation& activation, const Correction& correction, const Gain& gain,
-                              const RowShape& shape, bool overlapping, const float* y, const float* g, float* dy);
+                              const PairShape& shape, const float* y, const float* const* g, float* dy);
 
   /// Takes in the voxels of `y`: [shape], at least one. Their moments are joined to those so far (Chan, Golub and
   /// LeVeque 1983); every call but the last must bring no more voxels than those before it together, save the first.

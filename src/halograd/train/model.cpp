@@ -1,0 +1,99 @@
+#include "halograd/train/model.hpp"
+
+#include "halograd/core/error.hpp"
+#include "halograd/models/cosmoflow.hpp"
+
+namespace halograd {
+namespace {
+
+std::int64_t elements(const NamedArray& array) {
+  std::int64_t count = 1;
+  for (const std::int64_t dim : array.dims) count *= dim;
+  return count;
+}
+
+void broadcast(const Communicator& world, std::string& text) {
+  text = world.all_gather(text).front();
+}
+
+void broadcast_state(const Communicator& world, CheckpointState& state) {
+  std::array<double, 6> numbers{static_cast<double>(state.epoch), static_cast<double>(state.step),
+                                static_cast<double>(state.batch), static_cast<double>(state.optimizer_steps),
+                                static_cast<double>(state.seed),  state.best_validation_loss};
+  world.broadcast(numbers.data(), sizeof numbers, 0);
+  state.epoch = static_cast<std::int64_t>(numbers[0]);
+  state.step = static_cast<std::int64_t>(numbers[1]);
+  state.batch = static_cast<std::int64_t>(numbers[2]);
+  state.optimizer_steps = static_cast<std::int64_t>(numbers[3]);
+  state.seed = static_cast<std::int64_t>(numbers[4]);
+  state.best_validation_loss = numbers[5];
+  broadcast(world, state.config);
+  broadcast(world, state.version);
+  double loss_sum = state.values["epoch_loss_sum"];
+  world.broadcast(&loss_sum, sizeof loss_sum, 0);
+  state.values["epoch_loss_sum"] = loss_sum;
+}
+
+}  // namespace
+
+Network build_network(const ModelConfig& model) {
+  return cosmoflow({.width = model.width,
+                    .batch_norm = model.batch_norm,
+                    .dropout_keep = static_cast<float>(model.dropout_keep),
+                    .pool = model.pool == "max" ? PoolKind::max : PoolKind::average,
+                    .batch_norm_decay = model.batch_norm_decay});
+}
+
+ExecutorOptions executor_options(const Config& config, std::int64_t ranks) {
+  const bool adam = config.train.optimizer == "adam";
+  return {.grid = ProcessGrid::parse(config.parallel.grid, ranks),
+          .backend = config.parallel.backend == "reference" ? Backend::reference : Backend::cpu,
+          .statistics =
+              config.parallel.batch_norm_statistics == "spatial" ? StatisticsScope::spatial : StatisticsScope::global,
+          .optimizer = {.kind = adam ? OptimizerKind::adam : OptimizerKind::sgd, .momentum = config.train.momentum},
+          .seed = static_cast<std::uint64_t>(config.train.seed)};
+}
+
+InputTransform input_transform(const DataConfig& data) {
+  return data.transform == "log1p" ? InputTransform::log1p : InputTransform::none;
+}
+
+std::vector<NamedArray> model_arrays(ParameterStore& parameters) {
+  std::vector<NamedArray> arrays;
+  for (std::size_t i = 0; i < parameters.parameters().size(); ++i) {
+    const ParameterSpec& spec = parameters.parameters()[i].spec;
+    arrays.push_back({"/model/" + spec.layer + "/" + spec.name, spec.dims, parameters.value(static_cast<int>(i))});
+  }
+  return arrays;
+}
+
+std::vector<NamedArray> training_arrays(ParameterStore& parameters, Optimizer& optimizer) {
+  std::vector<NamedArray> arrays = model_arrays(parameters);
+  for (const Optimizer::State& slot : optimizer.states()) {
+    for (const ParameterPlan& entry : parameters.parameters()) {
+      if (!entry.spec.trainable) continue;
+      arrays.push_back({"/optimizer/" + slot.name + "/" + entry.spec.layer + "/" + entry.spec.name, entry.spec.dims,
+                        slot.values.data() + entry.offset});
+    }
+  }
+  return arrays;
+}
+
+void load_arrays(const Communicator& world, const std::filesystem::path& file, std::span<const NamedArray> arrays,
+                 CheckpointState* state) {
+  agree(world, [&] {
+    if (world.rank() != 0) return;
+    if (state != nullptr) {
+      *state = read_checkpoint(file, arrays);
+    } else {
+      read_weights(file, arrays);
+    }
+  });
+  if (world.size() == 1) return;
+  for (const NamedArray& array : arrays) {
+    world.broadcast(array.data, elements(array) * static_cast<std::int64_t>(sizeof(float)), 0);
+  }
+  if (state != nullptr) broadcast_state(world, *state);
+}
+
+}  // namespace halograd

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "halograd/exec/executor.hpp"
+#include "halograd/train/checkpoint.hpp"
+#include "halograd/train/config.hpp"
+
+#include <vector>
+
+namespace halograd {
+
+/// The network that [model] describes. Throws UsageError naming the key that does not fit.
+Network build_network(const ModelConfig& model);
+
+/// How [parallel] and [train] want it run on `ranks` ranks. Throws UsageError where the grid does not divide them.
+ExecutorOptions executor_options(const Config& config, std::int64_t ranks);
+
+InputTransform input_transform(const DataConfig& data);
+
+/// The parameters as checkpoints name them: /model/<layer>/<name>.
+std::vector<NamedArray> model_arrays(ParameterStore& parameters);
+
+/// Those and the optimiser's state: /optimizer/<slot>/<layer>/<name>.
+std::vector<NamedArray> training_arrays(ParameterStore& parameters, Optimizer& optimizer);
+
+/// Collective. Reads `arrays` from `file` on rank 0 and hands them to all; `state` too where it is wanted (a full
+/// checkpoint, not weights alone). Throws DataError on all ranks alike.
+void load_arrays(const Communicator& world, const std::filesystem::path& file, std::span<const NamedArray> arrays,
+                 CheckpointState* state);
+
+}  // namespace halograd
