@@ -1,4 +1,6 @@
 # halograd_tests(<folder> LINK <target>... [RANKS <n>...]): see tests/CMakeLists.txt.
+# Threads that wait must give their core away: tests share the machine with each other and with everything else on it.
+set(HALOGRAD_SERIAL_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_WAIT_POLICY=passive)
 set(HALOGRAD_MPI_ENVIRONMENT
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0 OMP_NUM_THREADS=1)
@@ -14,7 +16,7 @@ function(halograd_tests folder)
     add_executable(test_${name} ${all})
     target_link_libraries(test_${name} PRIVATE halograd_test_support ${arg_LINK} halograd_warnings)
     add_test(NAME ${folder} COMMAND test_${name})
-    set_tests_properties(${folder} PROPERTIES TIMEOUT 600 ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+    set_tests_properties(${folder} PROPERTIES TIMEOUT 600 ENVIRONMENT "${HALOGRAD_SERIAL_ENVIRONMENT}")
   endif()
   if(parallel)
     add_executable(test_${name}_mpi ${parallel})

@@ -4,7 +4,6 @@
 #include "halograd/kernels/cpu/chain_parts.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace halograd::cpu {
 namespace {
@@ -37,6 +36,7 @@ ChainForward::ChainForward(const ChainDesc& desc)
       scratch.summands.resize(size(std::max(desc.window.kernel.d, desc.window.kernel.h)));
     } else if (desc.pool == PoolKind::max) {
       scratch.winners.resize(size(row));
+      scratch.max_rows.resize(size(desc.window.kernel.volume()));
     }
   }
 }
@@ -181,55 +181,53 @@ Range ChainForward::interior(const Range& outputs) const {
 void ChainForward::max_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const {
   const BoxBuffer<float> dst{call.dst, desc_.dst, desc_.channels};
   const BoxBuffer<std::uint8_t> argmax{call.argmax, desc_.out, desc_.channels};
-  const Window& window = desc_.window;
+  const std::int64_t channels = desc_.channels;
   const Range outputs = range_of(tile, 2);
+  const Range inside = interior(outputs);
   for (std::int64_t d = tile.lo.d; d < tile.hi.d; ++d) {
-    const Range depths = window_range(desc_, 0, d);
     for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
-      const Range heights = window_range(desc_, 1, h);
       float* best = dst.voxel(n, d, h, outputs.lo);
       std::uint8_t* arg = call.argmax != nullptr ? argmax.voxel(n, d, h, outputs.lo) : scratch.winners.data();
-      const auto code = [&](std::int64_t id, std::int64_t ih) {
-        const std::int64_t kd = id - (d * window.stride.d - window.padding.d);
-        const std::int64_t kh = ih - (h * window.stride.h - window.padding.h);
-        return static_cast<int>((kd * window.kernel.h + kh) * window.kernel.w);
+      const auto run = [&](std::int64_t w, std::int64_t count, const RowWindow& window, std::int64_t rows) {
+        kernels_.pool_max(call.activation, {count, channels}, window, scratch.max_rows.data(), rows,
+                          best + (w - outputs.lo) * channels, arg + (w - outputs.lo) * channels);
       };
-      std::fill_n(best, outputs.size() * desc_.channels, -std::numeric_limits<float>::infinity());
-      for (std::int64_t w = outputs.lo; w < outputs.hi; ++w) {
-        const std::int64_t kw = window_range(desc_, 2, w).lo - (w * window.stride.w - window.padding.w);
-        std::fill_n(arg + (w - outputs.lo) * desc_.channels, desc_.channels,
-                    static_cast<std::uint8_t>(code(depths.lo, heights.lo) + kw));
+      if (inside.size() > 0) {
+        run(inside.lo, inside.size(), row_window_, max_rows(call, n, {d, h, inside.lo}, 1, scratch));
       }
-      for (std::int64_t id = depths.lo; id < depths.hi; ++id) {
-        for (std::int64_t ih = heights.lo; ih < heights.hi; ++ih) {
-          max_row(call, {desc_, call.y, call.faces, n, id, ih}, code(id, ih), outputs, best, arg);
-        }
+      for (std::int64_t w = outputs.lo; w < outputs.hi; ++w) {
+        if (w == inside.lo && inside.size() > 0) w = inside.hi;
+        if (w == outputs.hi) break;
+        const std::int64_t voxels = window_range(desc_, 2, w).size();
+        run(w, 1, {1, 1}, max_rows(call, n, {d, h, w}, voxels, scratch));
       }
       finish_row(call, n, {d, h, outputs.lo}, outputs.size(), best);
     }
   }
 }
 
-void ChainForward::max_row(const ForwardCall& call, const InputRow& row, int code, const Range& outputs, float* best,
-                           std::uint8_t* arg) const {
-  const std::int64_t channels = desc_.channels;
-  const Range inside = interior(outputs);
-  if (inside.size() > 0) {
-    const std::int64_t at = (inside.lo - outputs.lo) * channels;
-    kernels_.pool_max(call.activation, {inside.size(), channels}, row_window_, code,
-                      row.voxel(window_range(desc_, 2, inside.lo).lo), best + at, arg + at);
-  }
-  for (std::int64_t w = outputs.lo; w < outputs.hi; ++w) {
-    if (w == inside.lo && inside.size() > 0) w = inside.hi;
-    if (w == outputs.hi) break;
-    const std::int64_t at = (w - outputs.lo) * channels;
-    const std::int64_t first = w * desc_.window.stride.w - desc_.window.padding.w;
-    const Range window = window_range(desc_, 2, w);
-    for (std::int64_t iw = window.lo; iw < window.hi; ++iw) {
-      kernels_.pool_max(call.activation, {1, channels}, {1, 1}, code + static_cast<int>(iw - first), row.voxel(iw),
-                        best + at, arg + at);
+/// Lists the rows of inputs that the window of output `at` covers, from its first `starts` voxels along w each; returns
+/// how many there are.
+std::int64_t ChainForward::max_rows(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t starts,
+                                    Scratch& scratch) const {
+  const Window& window = desc_.window;
+  const Range depths = window_range(desc_, 0, at.d);
+  const Range heights = window_range(desc_, 1, at.h);
+  const std::int64_t first = window_range(desc_, 2, at.w).lo;
+  std::size_t count = 0;
+  for (std::int64_t id = depths.lo; id < depths.hi; ++id) {
+    for (std::int64_t ih = heights.lo; ih < heights.hi; ++ih) {
+      const InputRow row(desc_, call.y, call.faces, n, id, ih);
+      const std::int64_t kd = id - (at.d * window.stride.d - window.padding.d);
+      const std::int64_t kh = ih - (at.h * window.stride.h - window.padding.h);
+      for (std::int64_t w = first; w < first + starts; ++w) {
+        const std::int64_t kw = w - (at.w * window.stride.w - window.padding.w);
+        const std::int64_t place = (kd * window.kernel.h + kh) * window.kernel.w + kw;
+        scratch.max_rows[count++] = {row.voxel(w), static_cast<int>(place)};
+      }
     }
   }
+  return static_cast<std::int64_t>(count);
 }
 
 }  // namespace halograd::cpu

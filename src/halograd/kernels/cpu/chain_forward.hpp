@@ -34,6 +34,7 @@ private:
     std::vector<std::int64_t> plane_held;
     std::vector<std::int64_t> row_held;
     std::vector<const float*> summands;
+    std::vector<MaxRow> max_rows;       ///< [voxels of the window]
     std::vector<std::uint8_t> winners;  ///< [W, C], where nobody asks for them
   };
 
@@ -45,8 +46,8 @@ private:
                             Scratch& scratch) const;
   const float* pooled_row(const ForwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& outputs,
                           Scratch& scratch) const;
-  void max_row(const ForwardCall& call, const InputRow& row, int code, const Range& outputs, float* best,
-               std::uint8_t* arg) const;
+  std::int64_t max_rows(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t starts,
+                        Scratch& scratch) const;
   void finish_row(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t voxels, float* out) const;
   [[nodiscard]] Range interior(const Range& outputs) const;
 

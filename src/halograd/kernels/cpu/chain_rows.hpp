@@ -33,6 +33,13 @@ struct SpreadShape {
   RowWindow window;
 };
 
+/// One of the rows of inputs a max pool's windows cover, from the first window's first voxel on, and the place in the
+/// window of that voxel.
+struct MaxRow {
+  const float* y = nullptr;
+  int code = 0;
+};
+
 /// How average pooling of stride 2 hands its gradient down a row: voxels 2j and 2j + 1 get da = g[j] and, for the
 /// second, with window 3 (`overlapping`), g[j] + g[j + 1]. g is the sum of `rows` rows of outputs: 1, 2 or 4, without
 /// overlap 1.
@@ -74,10 +81,10 @@ struct RowKernels {
   void (*pool_sum)(const Activation& activation, const RowShape& shape, const RowWindow& window, const float* y,
                    float* out);
 
-  /// Raises best[j] to the window's activated voxels and writes `code` + the winner's place to arg[j]; only a larger
-  /// value or NaN wins. best, arg: [shape].
-  void (*pool_max)(const Activation& activation, const RowShape& shape, const RowWindow& window, int code,
-                   const float* y, float* best, std::uint8_t* arg);
+  /// best[j] = the largest of the window's activated voxels over all rows, arg[j] its place, the first of equals; a NaN
+  /// wins. best, arg: [shape].
+  void (*pool_max)(const Activation& activation, const RowShape& shape, const RowWindow& window, const MaxRow* rows,
+                   std::int64_t row_count, float* best, std::uint8_t* arg);
 
   /// out = scale · Σ rows, of `elements` each; zeros where there are no rows.
   void (*sum_rows)(const float* const* rows, std::int64_t row_count, std::int64_t elements, float scale, float* out);

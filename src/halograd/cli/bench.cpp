@@ -1,0 +1,66 @@
+#include "halograd/cli/bench_step.hpp"
+#include "halograd/cli/commands.hpp"
+#include "halograd/cli/output.hpp"
+#include "halograd/core/system.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+namespace halograd {
+namespace {
+
+std::string to_text(const nlohmann::ordered_json& report) {
+  const auto number = [&](const char* key) { return report.at(key).get<double>(); };
+  const double step = number("step_seconds");
+  std::vector<std::string> lines{
+      fmt::format("{}, width {}, {} batch norm, mini-batch {}, grid {} on {} rank(s) of {} thread(s), {}",
+                  report.at("model").get<std::string>(), report.at("width").get<std::int64_t>(),
+                  report.at("batch_norm").get<bool>() ? "with" : "without", report.at("batch").get<std::int64_t>(),
+                  report.at("grid").get<std::string>(), report.at("ranks").get<std::int64_t>(),
+                  report.at("threads").get<std::int64_t>(), report.at("precision").get<std::string>()),
+      fmt::format("step          {:.4f} s (median of {}; fastest {:.4f} s), {:.1f} GFlop/s", step,
+                  report.at("steps").get<std::int64_t>(), number("fastest_step_seconds"), number("gflops")),
+      fmt::format("  forward     {:.4f} s", number("forward_seconds")),
+      fmt::format("  backward    {:.4f} s", number("backward_seconds")),
+      fmt::format("  update      {:.4f} s", number("update_seconds")),
+      fmt::format("  messages    {:.4f} s waited for", number("comm_seconds"))};
+  if (!report.at("conv_floor_seconds").is_null()) {
+    const double floor = number("conv_floor_seconds");
+    lines.push_back(
+        fmt::format("convolutions  {:.4f} s run alone; the step takes {:.2f} times that", floor, step / floor));
+  }
+  lines.push_back(fmt::format("memory        {} at most on a rank, of it {} of activations",
+                              format_bytes(number("peak_rss_bytes")), format_bytes(number("arena_bytes"))));
+  lines.push_back(fmt::format("halos         {} sent a step in {} messages",
+                              format_bytes(number("halo_bytes_per_step")),
+                              report.at("halo_messages_per_step").get<std::int64_t>()));
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+void add_step(CLI::App& bench, const Communicator& world) {
+  CLI::App* const command = bench.add_subcommand("step", "A training step on random input, and what it is made of");
+  const auto options = std::make_shared<BenchStepOptions>();
+  add_model_options(*command, options->model);
+  command->add_option("--precision", options->precision, "f32");
+  command->add_option("--backend", options->backend, "the kernels: cpu or reference (default: cpu)");
+  command->add_option("--steps", options->steps, "steps to measure (default: 5, or 3 from a width of 256 up)");
+  command->add_option("--warm-up", options->warm_up, "steps before those (default: 2)");
+  command->add_flag("!--no-floor", options->floor, "don't time the convolutions alone");
+  command->add_flag("--json", options->json, "one JSON object");
+  command->callback([=] {
+    const auto report = bench_step(world, *options);
+    print(world, options->json ? report.dump(2) : to_text(report));
+  });
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, const Communicator& world) {
+  CLI::App* const command = app.add_subcommand("bench", "Measures this machine at HaloGrad's work");
+  command->require_subcommand(1);
+  add_step(*command, world);
+}
+
+}  // namespace halograd

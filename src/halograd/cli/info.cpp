@@ -1,0 +1,51 @@
+#include "halograd/cli/commands.hpp"
+#include "halograd/cli/output.hpp"
+#include "halograd/cli/processor.hpp"
+#include "halograd/comm/mpi_version.hpp"
+#include "halograd/core/memory.hpp"
+#include "halograd/core/parallel.hpp"
+#include "halograd/core/system.hpp"
+#include "halograd/core/version.hpp"
+#include "halograd/data/hdf5_version.hpp"
+#include "halograd/data/synthetic/fftw_version.hpp"
+#include "halograd/kernels/cpu/onednn_version.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace halograd {
+namespace {
+
+std::string info_text(const Communicator& world) {
+  const Processor processor = this_processor();
+  const auto bytes = [](std::int64_t value) { return format_bytes(static_cast<double>(value)); };
+  const std::string path = world.size() == 1     ? "none: one rank"
+                           : world.on_one_node() ? "shared memory, and MPI where that is switched off "
+                                                   "(HALOGRAD_SHARED_MEMORY=0)"
+                                                 : "MPI";
+  const std::vector<std::vector<std::string>> rows{
+      {"HaloGrad", version()},
+      {"build", fmt::format("{}, {}", build_type(), compiler_version())},
+      {"oneDNN", cpu::onednn_version()},
+      {"MPI", comm::mpi_version()},
+      {"HDF5", hdf5_version()},
+      {"FFTW", fftw_version()},
+      {"processor", processor.model.empty() ? "unknown" : processor.model},
+      {"features", fmt::format("{}", fmt::join(processor.features, " "))},
+      {"threads", fmt::format("{} a rank", thread_count())},
+      {"memory", fmt::format("{}, {} available", bytes(total_memory_bytes()), bytes(available_memory_bytes()))},
+      {"ranks", fmt::to_string(world.size())},
+      {"messages", path}};
+  std::string text = format_table(rows, {false, false});
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& app, const Communicator& world) {
+  CLI::App* const command = app.add_subcommand("info", "Version, build, libraries, processor, memory and ranks");
+  command->callback([world] { print(world, info_text(world)); });
+}
+
+}  // namespace halograd

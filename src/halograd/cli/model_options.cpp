@@ -1,0 +1,74 @@
+#include "halograd/cli/model_options.hpp"
+
+#include "halograd/core/error.hpp"
+
+#include <filesystem>
+#include <sstream>
+
+namespace halograd {
+namespace {
+
+constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
+
+bool names_file(const std::string& model) {
+  return model.ends_with(".toml") || model.find('/') != std::string::npos || std::filesystem::exists(model);
+}
+
+Config named_model(const std::string& model) {
+  Config config;
+  if (model == "unet3d") throw UsageError("model unet3d is not built yet; there is cosmoflow");
+  if (model != config.model.name) {
+    throw UsageError("unknown model {}; there is cosmoflow, or name a configuration file (.toml)", model);
+  }
+  config.model.batch_norm = false;
+  config.train.batch_size = 1;
+  return config;
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("model", options.model, "cosmoflow, or a configuration file (.toml)")->required();
+  command.add_option("--width", options.width, "voxels along each side of a sample (default: 128)");
+  command.add_flag("--batch-norm", options.batch_norm, "batch normalisation behind every convolution");
+  command.add_option("--pool", options.pool, "average or max (default: average)");
+  command.add_option("--grid", options.grid, "parts of a sample in depth, height and width (default: 1x1x1)");
+  command.add_option("--batch", options.batch, "the global mini-batch (default: one sample a data-parallel group)");
+}
+
+Config config_of(const ModelOptions& options) {
+  const bool file = names_file(options.model);
+  Config config = file ? load_config(options.model) : named_model(options.model);
+  if (options.width) config.model.width = *options.width;
+  if (options.batch_norm) config.model.batch_norm = true;
+  if (options.pool) config.model.pool = *options.pool;
+  if (options.grid) config.parallel.grid = *options.grid;
+  if (options.batch) config.train.batch_size = *options.batch;
+  validate(config);
+  if (!file && !options.batch) config.train.batch_size = 0;
+  return config;
+}
+
+ProcessGrid grid_of(const std::string& text, std::optional<std::int64_t> ranks) {
+  if (ranks && (*ranks < 1 || *ranks > most_ranks)) {
+    throw UsageError("--ranks is {}; it must be 1 to {}", *ranks, most_ranks);
+  }
+  if (ranks) return ProcessGrid::parse(text, *ranks);
+  // The configuration has been validated, so that these are three numbers.
+  std::istringstream parts(text);
+  Extent grid;
+  char x = 0;
+  parts >> grid.d >> x >> grid.h >> x >> grid.w;
+  for (int i = 0; i < 3; ++i) {
+    if (grid[i] > most_ranks) throw UsageError("grid {}: no part may be above {}", text, most_ranks);
+  }
+  if (grid.volume() > most_ranks) throw UsageError("grid {} has more than {} parts", text, most_ranks);
+  return ProcessGrid::parse(text, grid.volume());
+}
+
+std::string model_title(const ModelConfig& model) {
+  return fmt::format("{}, width {}, {} batch norm, {} pooling", model.name, model.width,
+                     model.batch_norm ? "with" : "without", model.pool);
+}
+
+}  // namespace halograd

@@ -1,0 +1,195 @@
+#include "halograd/cli/commands.hpp"
+#include "halograd/cli/model_options.hpp"
+#include "halograd/cli/output.hpp"
+#include "halograd/cli/plan_figures.hpp"
+#include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
+#include "halograd/plan/fusion.hpp"
+#include "halograd/train/model.hpp"
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace halograd {
+namespace {
+
+struct SummaryOptions {
+  ModelOptions model;
+  std::optional<std::int64_t> ranks;
+  bool json = false;
+};
+
+struct LayerRow {
+  std::string name;
+  std::string kind;
+  GlobalShape out;
+  std::string partition;
+  std::int64_t parameters = 0;
+  double forward_flops = 0;
+};
+
+/// All that `summary` tells of a network and its plan.
+struct Summary {
+  Config config;
+  ProcessGrid grid;
+  std::vector<LayerRow> layers;
+  std::int64_t parameters = 0;
+  PaperFigures paper;
+  double memory_factor = 1;  ///< the paper's: twice with batch norm
+  PlanFigures plan;
+  std::vector<std::string> reshards;
+};
+
+std::vector<LayerRow> layer_rows(const Network& network) {
+  std::vector<LayerRow> rows;
+  for (const Node& node : network.nodes()) {
+    std::int64_t parameters = 0;
+    for (const ParameterSpec& spec : layer_parameters(node.layer, node.name, node.in)) {
+      parameters += spec.trainable ? spec.elements() : 0;
+    }
+    rows.push_back(
+        {node.name, layer_kind(node.layer), node.out, "", parameters, forward_flops(node.layer, node.in, node.out)});
+  }
+  return rows;
+}
+
+/// Fills the layers' partitions in from the plan's stages, and lists where one gets coarser.
+void add_placements(const Network& network, const Plan& plan, Summary& summary) {
+  const std::vector<Stage> stages = fuse(network);
+  std::string before = plan.grid.spatial_name();
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const LayerPlacement& place = plan.placements[i];
+    for (const auto& id :
+         {stages[i].node, stages[i].batch_norm, stages[i].activation, stages[i].pool, stages[i].dropout}) {
+      if (id) summary.layers[static_cast<std::size_t>(id->index)].partition = place.partition;
+    }
+    if (place.resharded) {
+      summary.reshards.push_back(
+          fmt::format("before {} the volume moves from {} to {} parts", place.layer, before, place.partition));
+    }
+    before = place.partition;
+  }
+}
+
+Summary summarize(const SummaryOptions& options) {
+  Summary summary;
+  summary.config = config_of(options.model);
+  Config& config = summary.config;
+  summary.grid = grid_of(config.parallel.grid, options.ranks);
+  if (config.train.batch_size == 0) config.train.batch_size = summary.grid.data;
+  const Network network = build_network(config.model);
+  summary.layers = layer_rows(network);
+  summary.parameters = network.trainable_parameters();
+  summary.paper = paper_figures(network);
+  summary.memory_factor = config.model.batch_norm ? 2 : 1;
+  const ExecutorOptions run = executor_options(config, summary.grid.size());
+  const CompileOptions compile_options{.grid = summary.grid,
+                                       .batch = config.train.batch_size,
+                                       .scope = run.statistics,
+                                       .input_partition = {},
+                                       .traits = {}};
+  summary.plan = largest_figures(network, compile_options, optimizer_slots(run.optimizer.kind));
+  add_placements(network, compile(network, compile_options), summary);
+  return summary;
+}
+
+std::string shape_text(const GlobalShape& shape) {
+  const Extent& e = shape.extent;
+  return e.volume() == 1 ? fmt::to_string(shape.channels) : fmt::format("{} x {}x{}x{}", shape.channels, e.d, e.h, e.w);
+}
+
+std::string layer_table(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows{{"layer", "kind", "output", "partition", "parameters", "GFlop"}};
+  for (const LayerRow& layer : summary.layers) {
+    rows.push_back({layer.name, layer.kind, shape_text(layer.out), layer.partition,
+                    layer.parameters > 0 ? with_commas(layer.parameters) : "",
+                    layer.forward_flops > 0 ? fmt::format("{:.4f}", layer.forward_flops / 1e9) : ""});
+  }
+  return format_table(rows, {false, false, false, false, true, true});
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  return format_bytes(static_cast<double>(bytes));
+}
+
+std::string to_text(const Summary& summary) {
+  constexpr double gib = 1 << 30;
+  const double memory = summary.paper.memory_bytes / gib;
+  std::vector<std::string> lines{model_title(summary.config.model), "", layer_table(summary)};
+  lines.push_back("The paper's figures for one sample (Table I)");
+  lines.push_back(fmt::format("  convolutions           {:.4g} GFlop forward and backward, {:.4g} GFlop forward",
+                              summary.paper.convolution_flops / 1e9, summary.paper.convolution_forward_flops / 1e9));
+  lines.push_back(
+      fmt::format("  memory                 {:.3g} GiB{}", memory * summary.memory_factor,
+                  summary.memory_factor > 1 ? fmt::format(" (twice the {:.3g} GiB without batch norm)", memory) : ""));
+  lines.push_back(fmt::format("  parameters             {:.2f} million ({})",
+                              static_cast<double>(summary.parameters) / 1e6, with_commas(summary.parameters)));
+  lines.push_back("");
+  const PlanFigures& plan = summary.plan;
+  lines.push_back(
+      fmt::format("The plan of a training step: {} rank{}, grid {}, {} data-parallel group{}, mini-batch {}",
+                  summary.grid.size(), summary.grid.size() == 1 ? "" : "s", summary.grid.spatial_name(),
+                  summary.grid.data, summary.grid.data == 1 ? "" : "s", summary.config.train.batch_size));
+  lines.push_back("  on the rank with most of it");
+  lines.push_back(fmt::format("  activations (arena)    {}", bytes_text(plan.arena_bytes)));
+  lines.push_back(fmt::format("  weights and their state {}", bytes_text(plan.parameter_bytes)));
+  lines.push_back(fmt::format("  halo messages          {} sent, {} in all, {} of buffers", plan.halo_messages,
+                              bytes_text(plan.halo_bytes), bytes_text(plan.message_buffer_bytes)));
+  lines.push_back(fmt::format("  sums over ranks        {}", plan.sums));
+  for (const std::string& reshard : summary.reshards) lines.push_back("  reshard: " + reshard);
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+nlohmann::ordered_json to_json(const Summary& summary) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const LayerRow& layer : summary.layers) {
+    const Extent& e = layer.out.extent;
+    layers.push_back({{"name", layer.name},
+                      {"kind", layer.kind},
+                      {"output", {layer.out.channels, e.d, e.h, e.w}},
+                      {"partition", layer.partition},
+                      {"parameters", layer.parameters},
+                      {"forward_flops", layer.forward_flops}});
+  }
+  const ModelConfig& model = summary.config.model;
+  return {{"model", model.name},
+          {"width", model.width},
+          {"batch_norm", model.batch_norm},
+          {"pool", model.pool},
+          {"parameters", summary.parameters},
+          {"conv_flops", summary.paper.convolution_flops},
+          {"conv_forward_flops", summary.paper.convolution_forward_flops},
+          {"paper_memory_bytes", summary.paper.memory_bytes * summary.memory_factor},
+          {"grid", summary.grid.spatial_name()},
+          {"ranks", summary.grid.size()},
+          {"data_groups", summary.grid.data},
+          {"batch", summary.config.train.batch_size},
+          {"arena_bytes", summary.plan.arena_bytes},
+          {"parameter_bytes", summary.plan.parameter_bytes},
+          {"message_buffer_bytes", summary.plan.message_buffer_bytes},
+          {"halo_bytes_per_step", summary.plan.halo_bytes},
+          {"halo_messages_per_step", summary.plan.halo_messages},
+          {"sums_per_step", summary.plan.sums},
+          {"reshards", summary.reshards},
+          {"layers", layers}};
+}
+
+}  // namespace
+
+void add_summary_command(CLI::App& app, const Communicator& world) {
+  CLI::App* const command =
+      app.add_subcommand("summary", "Layers, parameters, flops and memory of a network, and each rank's share");
+  const auto options = std::make_shared<SummaryOptions>();
+  add_model_options(*command, options->model);
+  command->add_option("--ranks", options->ranks, "ranks to plan for (default: as many as the grid has parts)");
+  command->add_flag("--json", options->json, "one JSON object");
+  command->callback([options, world] {
+    const Summary summary = summarize(*options);
+    print(world, options->json ? to_json(summary).dump(2) : to_text(summary));
+  });
+}
+
+}  // namespace halograd

@@ -1,0 +1,52 @@
+# cmake -D WORK=<folder> -P include_rules_test.cmake: include_rules.cmake passes a small good tree and fails, with the
+# right words, on that tree with one wrong line.
+cmake_minimum_required(VERSION 3.25)
+
+function(check case should_pass expected)
+  execute_process(COMMAND ${CMAKE_COMMAND} -D SOURCE=${WORK} -P ${CMAKE_CURRENT_LIST_DIR}/include_rules.cmake
+                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  if(should_pass AND NOT result EQUAL 0)
+    message(FATAL_ERROR "${case}: should pass, but: ${output}")
+  elseif(NOT should_pass AND result EQUAL 0)
+    message(FATAL_ERROR "${case}: passed")
+  elseif(NOT output MATCHES "${expected}")
+    message(FATAL_ERROR "${case}: should say '${expected}', but says: ${output}")
+  endif()
+endfunction()
+
+function(good_tree)
+  file(REMOVE_RECURSE ${WORK})
+  file(WRITE ${WORK}/CMakeLists.txt "# low first\nhalograd_library(low LINK fmt::fmt)\n"
+       "halograd_library(kernels/cpu DEPENDS low LINK_PRIVATE x)\nhalograd_library(kernels DEPENDS kernels/cpu)\n"
+       "halograd_library(high DEPENDS\n  kernels)\n")
+  file(WRITE ${WORK}/low/a.hpp "#include <vector>\n")
+  file(WRITE ${WORK}/kernels/a.hpp "#include \"halograd/low/a.hpp\"\n")
+  file(WRITE ${WORK}/kernels/cpu/onednn.hpp "#include \"halograd/kernels/a.hpp\"\n#include <dnnl.hpp>\n")
+  file(WRITE ${WORK}/high/a.cpp "#include \"halograd/high/a.hpp\"\n#include \"halograd/low/a.hpp\"\n")
+  file(WRITE ${WORK}/cli/a.hpp "#include \"halograd/high/a.hpp\"\n#include <CLI/CLI.hpp>\n")
+  file(WRITE ${WORK}/high/a.hpp "#include \"halograd/kernels/cpu/onednn.hpp\"\n")
+endfunction()
+
+function(bad_line file line expected)
+  good_tree()
+  file(APPEND ${WORK}/${file} "${line}\n")
+  check("${file} with ${line}" NO "${expected}")
+endfunction()
+
+good_tree()
+check("a good tree" YES "9 includes in 6 files keep the rules")
+bad_line(low/a.hpp "#include \"halograd/kernels/a.hpp\"" "low does not depend on kernels")
+bad_line(low/a.hpp "  #  include <halograd/high/a.hpp>" "low does not depend on high")
+bad_line(kernels/cpu/onednn.hpp "#include \"halograd/high/a.hpp\"" "kernels/cpu does not depend on high")
+bad_line(high/a.cpp "#include \"halograd/cli/a.hpp\"" "high does not depend on cli")
+bad_line(high/a.cpp "#include \"a.hpp\"" "name it from the root")
+bad_line(high/a.cpp "#include <mpi.h>" "high/a.cpp includes mpi.h, which belongs to")
+bad_line(kernels/a.hpp "#include <dnnl.hpp>" "kernels/a.hpp includes dnnl.hpp")
+bad_line(high/a.cpp "#include <hdf5.h>" "high/a.cpp includes hdf5.h")
+bad_line(high/a.cpp "#include <toml++/toml.h>" "high/a.cpp includes toml")
+bad_line(high/a.cpp "#include <CLI/CLI.hpp>" "high/a.cpp includes CLI")
+bad_line(other/a.cpp "#include <vector>" "its folder has no halograd_library")
+bad_line(CMakeLists.txt "halograd_library(loop DEPENDS pool)\nhalograd_library(pool DEPENDS loop)" "loop depends on itself")
+bad_line(CMakeLists.txt "halograd_library(more DEPENDS missing)" "more depends on missing")
+file(REMOVE_RECURSE ${WORK})

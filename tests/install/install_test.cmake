@@ -1,0 +1,27 @@
+# cmake -D BUILD=<build folder> -D WORK=<folder> -D GENERATOR=... -P install_test.cmake: installs into WORK, then builds
+# and runs the project in downstream/ on what was installed.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${ARGN} failed (${result}):\n${output}${errors}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/downstream -B ${WORK}/build -G ${GENERATOR}
+    -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_FLAGS=${FLAGS}"
+    -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/downstream)
+if(NOT output MATCHES "parameters 9437636\n" OR NOT output MATCHES "outputs 4\n")
+  message(FATAL_ERROR "the downstream program printed:\n${output}")
+endif()
+file(GLOB_RECURSE leaked ${WORK}/prefix/lib*/cmake/halograd/*.cmake)
+foreach(file ${leaked})
+  file(READ ${file} text)
+  if(text MATCHES "${SOURCE}/" OR text MATCHES "${BUILD}/")
+    message(FATAL_ERROR "${file} names the source or build folder: an installed package must stand alone")
+  endif()
+endforeach()
