@@ -134,8 +134,9 @@ Config bench_config(const BenchStepOptions& options) {
   const std::int64_t batch = config.train.batch_size;
   config.train.batch_size = std::max<std::int64_t>(1, batch);
   config.train.precision = options.precision;
+  validate_option(config, "--precision");
   config.parallel.backend = options.backend;
-  validate(config);
+  validate_option(config, "--backend");
   config.train.batch_size = batch;
   return config;
 }

@@ -14,6 +14,9 @@ namespace halograd {
 namespace {
 
 void add_commands(CLI::App& app, const Communicator& world) {
+  add_train_command(app, world);
+  add_evaluate_command(app, world);
+  add_predict_command(app, world);
   add_summary_command(app, world);
   add_synth_command(app, world);
   add_inspect_command(app, world);

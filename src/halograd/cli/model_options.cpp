@@ -14,6 +14,12 @@ bool names_file(const std::string& model) {
   return model.ends_with(".toml") || model.find('/') != std::string::npos || std::filesystem::exists(model);
 }
 
+template <typename T>
+void apply(Config& config, const char* option, T& key, const T& value) {
+  key = value;
+  validate_option(config, option);
+}
+
 Config named_model(const std::string& model) {
   Config config;
   if (model == "unet3d") throw UsageError("model unet3d is not built yet; there is cosmoflow");
@@ -27,6 +33,14 @@ Config named_model(const std::string& model) {
 
 }  // namespace
 
+void validate_option(const Config& config, const std::string& option) {
+  try {
+    validate(config);
+  } catch (const UsageError& error) {
+    throw UsageError("{}: {}", option, error.what());
+  }
+}
+
 void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("model", options.model, "cosmoflow, or a configuration file (.toml)")->required();
   command.add_option("--width", options.width, "voxels along each side of a sample (default: 128)");
@@ -39,12 +53,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 Config config_of(const ModelOptions& options) {
   const bool file = names_file(options.model);
   Config config = file ? load_config(options.model) : named_model(options.model);
-  if (options.width) config.model.width = *options.width;
+  if (options.width) apply(config, "--width", config.model.width, *options.width);
   if (options.batch_norm) config.model.batch_norm = true;
-  if (options.pool) config.model.pool = *options.pool;
-  if (options.grid) config.parallel.grid = *options.grid;
-  if (options.batch) config.train.batch_size = *options.batch;
-  validate(config);
+  if (options.pool) apply(config, "--pool", config.model.pool, *options.pool);
+  if (options.grid) apply(config, "--grid", config.parallel.grid, *options.grid);
+  if (options.batch) apply(config, "--batch", config.train.batch_size, *options.batch);
   if (!file && !options.batch) config.train.batch_size = 0;
   return config;
 }

@@ -27,6 +27,9 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 /// chosen by whoever asks), changed by what the options say. Throws UsageError.
 Config config_of(const ModelOptions& options);
 
+/// Validates `config` after `option` has changed it. Throws UsageError naming the option and its key.
+void validate_option(const Config& config, const std::string& option);
+
 /// The spatial grid "DxHxW" over `ranks` ranks, or over just as many as it has parts. Throws UsageError.
 ProcessGrid grid_of(const std::string& text, std::optional<std::int64_t> ranks);
 

@@ -1,0 +1,79 @@
+#include "halograd/cli/commands.hpp"
+#include "halograd/cli/output.hpp"
+#include "halograd/core/error.hpp"
+#include "halograd/train/evaluation.hpp"
+#include "halograd/train/model.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace halograd {
+namespace {
+
+struct EvaluateArguments {
+  std::filesystem::path config;
+  std::filesystem::path checkpoint;
+  std::string split = "test";
+  std::string grid;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+Split split_named(const std::string& name) {
+  if (name == "train") return Split::train;
+  if (name == "validation") return Split::validation;
+  if (name == "test") return Split::test;
+  throw UsageError("--split {}: there are train, validation and test", name);
+}
+
+std::string as_text(const nlohmann::ordered_json& metrics) {
+  std::string text;
+  for (const auto& [key, value] : metrics.items()) {
+    text += fmt::format("{}{:<28}", text.empty() ? "" : "\n", key);
+    if (!value.is_object()) {
+      text += value.dump();
+      continue;
+    }
+    for (const auto& [name, number] : value.items()) text += fmt::format("{} {:.5g}  ", name, number.get<double>());
+  }
+  return text;
+}
+
+void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
+  if (!arguments.grid.empty()) arguments.overrides.push_back("parallel.grid=" + arguments.grid);
+  const Config config = load_config(arguments.config, arguments.overrides);
+  const Split split = split_named(arguments.split);
+  const Network network = build_network(config.model);
+  const Dataset dataset = Dataset::open(world, {.path = config.data.path,
+                                                .format = config.data.format,
+                                                .shape = network.input(),
+                                                .split = config.data.split,
+                                                .seed = static_cast<std::uint64_t>(config.data.seed)});
+  if (dataset.samples(split).empty()) {
+    throw DataError("{}: data.split leaves no sample for {}", config.data.path, arguments.split);
+  }
+  Executor executor(network, world, executor_options(config, world.size()));
+  load_arrays(world, arguments.checkpoint, model_arrays(executor.parameters()), nullptr);
+  executor.parameters().changed();
+  const nlohmann::ordered_json metrics = cosmology_metrics(
+      evaluate(executor, dataset, split, config.train.batch_size, input_transform(config.data)));
+  nlohmann::ordered_json event{{"event", arguments.split}};
+  event.update(metrics);
+  print(world, arguments.json ? event.dump() : as_text(metrics));
+}
+
+}  // namespace
+
+void add_evaluate_command(CLI::App& app, const Communicator& world) {
+  CLI::App* const command = app.add_subcommand("evaluate", "Measures a checkpoint on a split of the data");
+  const auto arguments = std::make_shared<EvaluateArguments>();
+  command->add_option("config", arguments->config, "the configuration, TOML")->required();
+  command->add_option("--checkpoint", arguments->checkpoint, "the weights, HDF5")->required();
+  command->add_option("--split", arguments->split, "train, validation or test (default)");
+  command->add_option("--grid", arguments->grid, "DEPTHxHEIGHTxWIDTH parts of each sample (parallel.grid)");
+  command->add_option("--set", arguments->overrides, "table.key=value, in place of the file's; may be repeated");
+  command->add_flag("--json", arguments->json, "prints the object that a run's metrics end with");
+  command->callback([=] { run_evaluate(world, *arguments); });
+}
+
+}  // namespace halograd
