@@ -4,9 +4,12 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-universes=48
+universes=320
 data=data/quickstart
 run=runs/quickstart
+
+# Waiting threads give their core away, in case the machine has other work.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 
 scripts/install-packages.sh build
 if [[ ! -f build/CMakeCache.txt ]]; then
@@ -17,7 +20,7 @@ fi
 
 if [[ ! -f "$data/done" ]]; then
   echo "Making $universes synthetic universes in $data"
-  build/bin/halograd synth cosmoflow --out "$data" --count "$universes" --width 32 --seed 1
+  build/bin/halograd synth cosmoflow --out "$data" --count "$universes" --width 32 --box 128 --seed 1
   touch "$data/done"
 fi
 

@@ -44,6 +44,12 @@ public:
   }
   [[nodiscard]] const MiniBatch& batch() const { return batch_; }
 
+  /// Gives the voxels' memory back once they stand in the network's input buffer.
+  void drop_voxels() {
+    for (SampleView& sample : batch_.samples) sample.data = nullptr;
+    voxels_ = ReservedMemory();
+  }
+
 private:
   std::int64_t sample_elements_;
   ReservedMemory voxels_;
@@ -83,7 +89,11 @@ Measurement measure(const Communicator& world, const Config& config, const Execu
   Executor executor(build_network(config.model), world, run);
   const Plan& plan = executor.prepare(Mode::train, batch_size);
   std::optional<RandomBatch> input;
-  agree(world, [&] { input.emplace(plan, batch_size); });
+  agree(world, [&] {
+    input.emplace(plan, batch_size);
+    executor.load(Mode::train, input->batch());
+    input->drop_voxels();
+  });
   std::vector<TimedStep> steps;
   for (std::int64_t i = 0; i < options.warm_up + options.steps; ++i) {
     const TimedStep timed = timed_step(world, executor, input->batch(), i);

@@ -135,7 +135,7 @@ std::string to_text(const Summary& summary) {
                   summary.grid.data, summary.grid.data == 1 ? "" : "s", summary.config.train.batch_size));
   lines.push_back("  on the rank with most of it");
   lines.push_back(fmt::format("  activations (arena)    {}", bytes_text(plan.arena_bytes)));
-  lines.push_back(fmt::format("  weights and their state {}", bytes_text(plan.parameter_bytes)));
+  lines.push_back(fmt::format("  weights and state      {}", bytes_text(plan.parameter_bytes)));
   lines.push_back(fmt::format("  halo messages          {} sent, {} in all, {} of buffers", plan.halo_messages,
                               bytes_text(plan.halo_bytes), bytes_text(plan.message_buffer_bytes)));
   lines.push_back(fmt::format("  sums over ranks        {}", plan.sums));

@@ -64,7 +64,7 @@ void BoundPlan::make_kernels() {
 BoundPlan::Task BoundPlan::bind(std::size_t index) {
   const Step& step = plan_.steps[index];
   switch (step.kind) {
-    case StepKind::load_input: return [this] { load_input(); };
+    case StepKind::load_input: return [this] { load(*context_.batch); };
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
     case StepKind::convolution_backward_weights:
@@ -96,13 +96,14 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
   return {};
 }
 
-void BoundPlan::load_input() {
+void BoundPlan::load(const MiniBatch& batch) {
   const InputUnit& input = plan_.input;
   const std::int64_t sample_elements = input.shape.channels * input.tile.box.volume();
-  for (std::size_t n = 0; n < context_.batch->samples.size(); ++n) {
-    const SampleView& sample = context_.batch->samples[n];
+  for (std::size_t n = 0; n < batch.samples.size(); ++n) {
+    const SampleView& sample = batch.samples[n];
+    if (sample.data == nullptr) continue;
     const ConvertDesc desc{.dtype = sample.dtype,
-                           .transform = context_.batch->transform,
+                           .transform = batch.transform,
                            .channels = input.shape.channels,
                            .channels_first = sample.channels_first,
                            .source = input.own,
@@ -112,9 +113,9 @@ void BoundPlan::load_input() {
       throw DataError("{}: a voxel is not a finite number after the input transform", sample.name);
     }
   }
-  if (context_.batch->targets != nullptr && !plan_.losses.empty()) {
+  if (batch.targets != nullptr && !plan_.losses.empty()) {
     const LossUnit& loss = plan_.losses.front();
-    std::copy_n(context_.batch->targets, loss.elements, address(loss.target));
+    std::copy_n(batch.targets, loss.elements, address(loss.target));
   }
 }
 

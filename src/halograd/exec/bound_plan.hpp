@@ -40,6 +40,8 @@ public:
   BoundPlan(const BoundPlan&) = delete;
   BoundPlan& operator=(const BoundPlan&) = delete;
 
+  /// Writes a mini-batch into the input buffer, ahead of a run with the same samples' data left out.
+  void load(const MiniBatch& batch);
   /// Collective. Runs every step.
   StepResult run(const StepContext& context);
 
@@ -77,7 +79,6 @@ private:
   Task bind_communication(std::size_t step);
   Task start_on(LaneKind lane, std::size_t step, Task job);
   Task wait_on(LaneKind lane, std::size_t step);
-  void load_input();
   void finish_statistics(const ChainUnit& unit, ChainState& state);
   void update_running_averages(const ChainUnit& unit, ChainState& state, const double* mean, const double* variance);
   void use_running_statistics(const ChainUnit& unit, ChainState& state);

@@ -10,7 +10,7 @@ namespace halograd {
 
 /// One sample's voxels of this rank's own box (Plan::input.own), in the file's type.
 struct SampleView {
-  const void* data = nullptr;
+  const void* data = nullptr;  ///< null: what Executor::load has put in place stays
   DType dtype = DType::f32;
   bool channels_first = false;
   std::string_view name;  ///< for errors

@@ -1,0 +1,215 @@
+#include "halograd/plan/plan.hpp"
+
+#include "halograd/models/cosmoflow.hpp"
+#include "halograd/plan/compiler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace halograd {
+namespace {
+
+constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
+
+Plan compile_cosmoflow(std::int64_t width, const ProcessGrid& grid, std::int64_t rank, std::int64_t batch = 1,
+                       Mode mode = Mode::train) {
+  return compile(cosmoflow({.width = width}), {.grid = grid, .rank = rank, .batch = batch, .mode = mode});
+}
+
+/// Where the first step of this kind on this unit stands; −1 where there is none.
+int find(const Plan& plan, StepKind kind, int unit, int part = 0) {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    if (step.kind == kind && step.unit == unit && step.part == part) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int exchange_named(const Plan& plan, const std::string& name) {
+  const auto at = std::ranges::find(plan.exchanges, name, &ExchangePlan::name);
+  return at == plan.exchanges.end() ? -1 : static_cast<int>(at - plan.exchanges.begin());
+}
+
+TEST(Plan, HalosTravelWhileTheInteriorIsComputed) {
+  const Plan plan = compile_cosmoflow(128, {1, 2, 1, 1}, 0);
+  const int halo = exchange_named(plan, "conv2 halo");
+  ASSERT_GE(halo, 0);
+  const ChainUnit& chain = plan.chains[0];  // behind conv1, writes conv2's input
+  ASSERT_EQ(chain.forward_parts.size(), 2U);
+  EXPECT_EQ(chain.forward_parts[0], (Box{{31, 0, 0}, {32, 64, 64}}));  // the shell: one slab, next to rank 1
+  EXPECT_EQ(chain.forward_parts[1], (Box{{0, 0, 0}, {31, 64, 64}}));
+  const int shell = find(plan, StepKind::chain_forward, 0, 0);
+  const int start = find(plan, StepKind::exchange_start, halo);
+  const int interior = find(plan, StepKind::chain_forward, 0, 1);
+  const int wait = find(plan, StepKind::exchange_wait, halo);
+  const int convolution = find(plan, StepKind::convolution_forward, 1);
+  EXPECT_LT(shell, start);
+  EXPECT_LT(start, interior);
+  EXPECT_LT(interior, wait);
+  EXPECT_LT(wait, convolution);
+}
+
+TEST(Plan, FacesForPoolingTravelWhileMomentsAreTaken) {
+  const Plan plan = compile_cosmoflow(128, {1, 2, 1, 1}, 1);
+  const int faces = exchange_named(plan, plan.chains[0].name + " faces");
+  ASSERT_GE(faces, 0);
+  EXPECT_LT(find(plan, StepKind::exchange_start, faces), find(plan, StepKind::chain_moments, 0));
+  EXPECT_LT(find(plan, StepKind::chain_moments, 0), find(plan, StepKind::exchange_wait, faces));
+  // An even cut: the window 3/2/1 of rank 1's first output reads one voxel of rank 0.
+  EXPECT_EQ(plan.chains[0].desc.faces, (Halo{{1, 0, 0}, {0, 0, 0}}));
+  EXPECT_EQ(compile_cosmoflow(128, {1, 2, 1, 1}, 0).chains[0].desc.returned, (Halo{{0, 0, 0}, {1, 0, 0}}));
+}
+
+TEST(Plan, GradientsOfMarginsComeHomeDuringBackwardWeights) {
+  const Plan plan = compile_cosmoflow(128, {1, 2, 1, 1}, 0);
+  const int home = exchange_named(plan, "conv2 gradient return");
+  ASSERT_GE(home, 0);
+  EXPECT_LT(find(plan, StepKind::convolution_backward_data, 1), find(plan, StepKind::exchange_start, home));
+  EXPECT_LT(find(plan, StepKind::exchange_start, home), find(plan, StepKind::convolution_backward_weights, 1));
+  EXPECT_LT(find(plan, StepKind::convolution_backward_weights, 1), find(plan, StepKind::exchange_wait, home));
+  EXPECT_LT(find(plan, StepKind::exchange_wait, home), find(plan, StepKind::chain_backward_data, 0));
+}
+
+TEST(Plan, BucketsAreReducedWhileBackwardStillRuns) {
+  const Plan plan = compile_cosmoflow(128, {2, 1, 1, 1}, 0, 2);
+  ASSERT_GE(plan.buckets.size(), 3U);
+  const int last_backward = find(plan, StepKind::convolution_backward_weights, 0);
+  for (std::size_t i = 0; i + 1 < plan.buckets.size(); ++i) {
+    const int start = find(plan, StepKind::bucket_start, static_cast<int>(i));
+    EXPECT_LT(start, last_backward) << "bucket " << i;
+    EXPECT_GT(find(plan, StepKind::bucket_wait, static_cast<int>(i)), last_backward) << "bucket " << i;
+  }
+  std::int64_t end = 0;
+  for (const BucketUnit& bucket : plan.buckets) {
+    EXPECT_EQ(bucket.offset, end);
+    end += bucket.count;
+  }
+  EXPECT_EQ(end, 9'439'652);
+  EXPECT_EQ(plan.trainable_elements, end);
+}
+
+TEST(Plan, StepsOfOneRankAloneHaveNoMessages) {
+  const Plan plan = compile_cosmoflow(64, {}, 0, 4);
+  EXPECT_TRUE(plan.exchanges.empty());
+  for (const Step& step : plan.steps) {
+    EXPECT_NE(step.kind, StepKind::bucket_start);
+    if (step.kind != StepKind::loss_sum_start) {
+      EXPECT_EQ(step.message_bytes, 0) << step_kind_name(step.kind);
+    }
+  }
+}
+
+struct Setting {
+  std::int64_t width;
+  ProcessGrid grid;
+  std::int64_t batch;
+};
+
+class PlanProperties : public testing::TestWithParam<Setting> {};
+
+TEST_P(PlanProperties, LivingBuffersNeverOverlap) {
+  const auto& [width, grid, batch] = GetParam();
+  for (const Mode mode : {Mode::train, Mode::evaluate, Mode::predict}) {
+    const Plan plan = compile_cosmoflow(width, grid, grid.size() - 1, batch, mode);
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+      const BufferPlan& a = plan.buffers[i];
+      if (a.first_step < 0) continue;
+      EXPECT_LE(a.offset + a.bytes, plan.arena_bytes);
+      for (std::size_t j = 0; j < i; ++j) {
+        const BufferPlan& b = plan.buffers[j];
+        if (b.first_step < 0 || a.first_step > b.last_step || b.first_step > a.last_step) continue;
+        EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) << a.name << " and " << b.name;
+      }
+    }
+  }
+}
+
+/// Every message has its counterpart: ranks of a group compile apart and must agree.
+TEST_P(PlanProperties, MessagesMatchBetweenRanks) {
+  const auto& [width, grid, batch] = GetParam();
+  std::vector<Plan> plans;
+  for (std::int64_t rank = 0; rank < grid.spatial_size(); ++rank) {
+    plans.push_back(compile_cosmoflow(width, grid, rank, batch));
+  }
+  for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+    ASSERT_EQ(plans[rank].exchanges.size(), plans[0].exchanges.size());
+    for (std::size_t e = 0; e < plans[rank].exchanges.size(); ++e) {
+      const ExchangePlan& exchange = plans[rank].exchanges[e];
+      ASSERT_EQ(exchange.name, plans[0].exchanges[e].name);
+      ASSERT_EQ(exchange.phases.size(), plans[0].exchanges[e].phases.size());
+      for (std::size_t p = 0; p < exchange.phases.size(); ++p) {
+        for (const Transfer& transfer : exchange.phases[p]) {
+          const auto& theirs = plans[static_cast<std::size_t>(transfer.peer)].exchanges[e].phases[p];
+          const auto back = std::ranges::find(theirs, static_cast<int>(rank), &Transfer::peer);
+          ASSERT_NE(back, theirs.end()) << exchange.name;
+          EXPECT_EQ(back->receive_box.volume(), transfer.send_box.volume()) << exchange.name;
+          if (transfer.send_box.volume() > 0) {
+            EXPECT_EQ(back->receive_box, transfer.send_box) << exchange.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(PlanProperties, CollectivesComeInTheSameOrderOnAllRanks) {
+  const auto& [width, grid, batch] = GetParam();
+  const auto collectives = [&](std::int64_t rank) {
+    std::vector<std::pair<StepKind, int>> list;
+    for (const Step& step : compile_cosmoflow(width, grid, rank, batch).steps) {
+      if (step.kind == StepKind::statistics_start || step.kind == StepKind::sums_start ||
+          step.kind == StepKind::loss_sum_start || step.kind == StepKind::bucket_start) {
+        list.emplace_back(step.kind, step.unit);
+      }
+    }
+    return list;
+  };
+  for (std::int64_t rank = 1; rank < grid.size(); ++rank) EXPECT_EQ(collectives(rank), collectives(0)) << rank;
+}
+
+INSTANTIATE_TEST_SUITE_P(Grids, PlanProperties,
+                         testing::Values(Setting{32, {}, 2}, Setting{64, {1, 2, 1, 1}, 4}, Setting{64, {2, 3, 1, 1}, 3},
+                                         Setting{64, {1, 2, 2, 2}, 1}, Setting{48, {1, 1, 3, 2}, 2},
+                                         Setting{32, {1, 8, 2, 1}, 1}, Setting{128, {3, 1, 1, 2}, 2},
+                                         Setting{128, {2, 4, 4, 4}, 1}));
+
+TEST(Plan, TheLargestNetworkFitsSixteenGibibytes) {
+  const Plan whole = compile_cosmoflow(512, {}, 0);
+  EXPECT_LE(static_cast<double>(whole.arena_bytes) / gibibyte, 14.6);
+  // y1 8, x1 2, y2 2, x2 and its gradient 1 each: what the backward pass of conv2 can't do without.
+  EXPECT_GE(static_cast<double>(whole.arena_bytes) / gibibyte, 14.0);
+  for (const ProcessGrid& grid : {ProcessGrid{1, 2, 1, 1}, ProcessGrid{1, 1, 1, 2}}) {
+    for (const std::int64_t rank : {0, 1}) {
+      const Plan half = compile_cosmoflow(512, grid, rank);
+      const double needed = static_cast<double>(half.arena_bytes + half.message_buffer_bytes());
+      EXPECT_LE(needed, 0.53 * static_cast<double>(whole.arena_bytes)) << grid.spatial_name();
+    }
+  }
+}
+
+TEST(Plan, ThinShardsAreMovedToACoarserPartition) {
+  const Plan plan = compile_cosmoflow(32, {1, 8, 1, 1}, 3);
+  // 32 voxels in 8 slabs of 4; pools leave 2, 1 and then nothing on some ranks, so conv3's block runs on fewer parts.
+  const auto moved = std::ranges::find(plan.placements, true, &LayerPlacement::resharded);
+  ASSERT_NE(moved, plan.placements.end());
+  EXPECT_NE(plan.placements.front().partition, moved->partition);
+  EXPECT_EQ(plan.placements.back().partition, "1x1x1");
+}
+
+TEST(Plan, AGroupWithoutSamplesJoinsEveryCollectiveAndComputesNothing) {
+  const Plan idle = compile_cosmoflow(32, {2, 1, 1, 1}, 1, 1);
+  EXPECT_EQ(idle.samples.count, 0);
+  for (const Step& step : idle.steps) {
+    EXPECT_TRUE(step.kind == StepKind::statistics_start || step.kind == StepKind::statistics_wait ||
+                step.kind == StepKind::sums_start || step.kind == StepKind::sums_wait ||
+                step.kind == StepKind::loss_sum_start || step.kind == StepKind::loss_sum_wait ||
+                step.kind == StepKind::bucket_start || step.kind == StepKind::bucket_wait ||
+                step.kind == StepKind::update)
+        << step_kind_name(step.kind);
+  }
+  for (const BucketUnit& bucket : idle.buckets) EXPECT_FALSE(bucket.contributes);
+}
+
+}  // namespace
+}  // namespace halograd
