@@ -27,7 +27,11 @@ fi
 if ! grep -qs '"event":"test"' "$run/metrics.jsonl"; then
   echo "Training CosmoFlow (examples/quickstart.toml)"
   resume=()
-  [[ -d "$run/checkpoints" ]] && resume=(--resume)
+  if compgen -G "$run/checkpoints/*" >/dev/null; then
+    resume=(--resume)  # it was interrupted
+  else
+    rm -rf "$run"  # nothing trained: a checkpoint is written before the first step
+  fi
   build/bin/halograd train examples/quickstart.toml --run-dir "$run" "${resume[@]}"
 fi
 

@@ -33,11 +33,13 @@ void expect_same_bits(const fs::path& run, const fs::path& right) {
   EXPECT_EQ(leftovers(run), std::vector<std::string>{});
 }
 
-/// Starts a run and kills it (one rank of it under mpirun) between the checkpoint of step 6 and the end.
-void train_until_killed(int ranks, const fs::path& run, const std::string& grid, int signal) {
-  BackgroundRun program(command_line(ranks, train_arguments(run, "--grid " + grid)));
-  ASSERT_TRUE(wait_for_steps(run, 7));
-  if (ranks > 0 && signal == SIGKILL) {
+/// Trains in the background until `steps` steps are logged, then sends the signal: to the program or, where `to_rank`,
+/// to the first rank that mpirun started. It must end at once, before its time.
+void train_until(int ranks, const std::string& arguments, const fs::path& run, std::size_t steps, int signal,
+                 bool to_rank) {
+  BackgroundRun program(command_line(ranks, train_arguments(run, arguments)));
+  ASSERT_TRUE(wait_for_steps(run, steps));
+  if (to_rank) {
     program.signal_child(signal);
   } else {
     program.signal(signal);
@@ -50,34 +52,25 @@ void train_until_killed(int ranks, const fs::path& run, const std::string& grid,
 
 // --- Resuming -----------------------------------------------------------------------------------------------------
 
-TEST(Resume, EndsWithTheSameBitsAfterAKillInMidEpoch) {
+TEST(Resume, EndsWithTheSameBitsAfterControlCAndKill) {
   const TemporaryDirectory directory;
   const fs::path run = directory / "run";
-  train_until_killed(0, run, "1x1x1", SIGKILL);
-  const ProgramRun resumed = train(0, run, "--grid 1x1x1 --resume");
+  train_until(0, "", run, 5, SIGINT, false);
+  train_until(0, "--resume", run, 8, SIGKILL, false);
+  const ProgramRun resumed = train(0, run, "--resume");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(events(run, "run").size(), 1);
   expect_same_bits(run, undisturbed(0, "1x1x1"));
 }
 
-TEST(Resume, EndsWithTheSameBitsAfterOneOfTwoRanksWasKilled) {
+TEST(Resume, EndsWithTheSameBitsOnTwoRanksAfterSigtermAndTheKillOfOne) {
   const TemporaryDirectory directory;
   const fs::path run = directory / "run";
-  train_until_killed(2, run, "2x1x1", SIGKILL);
+  train_until(2, "--grid 2x1x1", run, 5, SIGTERM, false);
+  train_until(2, "--grid 2x1x1 --resume", run, 8, SIGKILL, true);
   const ProgramRun resumed = train(2, run, "--grid 2x1x1 --resume");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   expect_same_bits(run, undisturbed(2, "2x1x1"));
-}
-
-TEST(Resume, EndsWithTheSameBitsAfterSigtermAndControlC) {
-  for (const int signal : {SIGTERM, SIGINT}) {
-    const TemporaryDirectory directory;
-    const fs::path run = directory / "run";
-    train_until_killed(signal == SIGTERM ? 2 : 0, run, "1x1x1", signal);
-    const ProgramRun resumed = train(signal == SIGTERM ? 2 : 0, run, "--grid 1x1x1 --resume");
-    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
-    expect_same_bits(run, undisturbed(signal == SIGTERM ? 2 : 0, "1x1x1"));
-  }
 }
 
 TEST(Resume, GoesOnFromMaxStepsOnAnyGrid) {
@@ -117,8 +110,7 @@ TEST(Resume, FallsBackWhereTheNewestCheckpointIsDamaged) {
 
 TEST(Resume, BeginsWithTheGivenWeightsWhereThereIsNoCheckpointYet) {
   const TemporaryDirectory directory;
-  const std::string weights =
-      "--set train.initial_checkpoint=" + checkpoint(undisturbed(0, "1x1x1"), 12).string();
+  const std::string weights = "--set train.initial_checkpoint=" + checkpoint(undisturbed(0, "1x1x1"), 12).string();
   const ProgramRun whole = train(0, directory / "whole", weights + " --max-steps 1");
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   const fs::path early = directory / "early";  // ended before its first checkpoint
@@ -138,6 +130,19 @@ TEST(Groups, SomeWithoutASampleTrainAlike) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   expect_near(losses(directory / "run"), losses(undisturbed(0, "1x1x1")), 1e-4);
   EXPECT_EQ(events(directory / "run", "test").front().at("samples"), 3);
+}
+
+TEST(MiniBatch, LargerThanTheSetIsTheSet) {
+  const TemporaryDirectory directory;
+  const ProgramRun run = train(2, directory / "run",
+                               "--max-steps 2 --set train.checkpoint_every_steps=0 --set "
+                               "train.batch_size=9223372036854775807 --set train.lr_decay_epochs=9223372036854775807");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const auto steps = events(directory / "run", "step");
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[1].at("epoch"), 1);
+  EXPECT_EQ(steps[1].at("samples"), 7);
+  EXPECT_DOUBLE_EQ(steps[1].at("learning_rate").get<double>(), 1e-4);
 }
 
 TEST(LoggedSamples, ComeInTheSameOrderOnEveryGrid) {

@@ -51,10 +51,11 @@ private:
 /// How often, and by how many ranks, the program runs: the options behind `mpirun`, "" for one process without it.
 inline std::string command_line(int ranks, const std::string& arguments) {
   return ranks == 0 ? fmt::format("env OMP_NUM_THREADS=1 {} {}", HALOGRAD_PROGRAM, arguments)
-                    : fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-                                  "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 "
-                                  "OMP_NUM_THREADS=1 {} -n {} {} {}",
-                                  HALOGRAD_MPIEXEC, ranks, HALOGRAD_PROGRAM, arguments);
+                    : fmt::format(
+                          "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+                          "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 "
+                          "OMP_NUM_THREADS=1 {} -n {} {} {}",
+                          HALOGRAD_MPIEXEC, ranks, HALOGRAD_PROGRAM, arguments);
 }
 
 /// One thread a rank; 0 ranks: without mpirun.

@@ -33,7 +33,7 @@ Trace run(const Communicator& world, const ExecutorOptions& options, std::int64_
   const test::RandomBatch samples(executor.prepare(Mode::train, batch), seed);
   Trace trace;
   for (std::int64_t step = 0; step < steps; ++step) {
-    trace.losses.push_back(executor.train(samples.batch, step, rate).loss);
+    trace.losses.push_back(executor.train(samples.view(), step, rate).loss);
     if (step > 0) continue;
     const float* const gradients = executor.parameters().gradients();
     trace.gradients.assign(gradients, gradients + executor.parameters().trainable_elements());

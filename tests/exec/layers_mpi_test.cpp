@@ -107,8 +107,8 @@ void compare(const std::string& what, const float* actual, const float* expected
 /// Changes every input value by about one unit in the last place, up or down.
 void nudge(test::RandomBatch& batch) {
   std::uint64_t index = 0;
-  for (std::vector<float>& input : batch.inputs) {
-    for (float& value : input) value *= (RandomStream{5, 5, 5}.bits(index++) & 1) != 0 ? 1 + 0x1p-23F : 1 - 0x1p-23F;
+  for (float& value : batch.inputs()) {
+    value *= (RandomStream{5, 5, 5}.bits(index++) & 1) != 0 ? 1 + 0x1p-23F : 1 - 0x1p-23F;
   }
 }
 
@@ -142,9 +142,9 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
   test::RandomBatch changed(nudged.prepare(Mode::train, batch), seed);
   nudge(changed);
 
-  single.evaluate(whole.batch);
-  nudged.evaluate(changed.batch);
-  EXPECT_TRUE(std::isfinite(sharded.evaluate(part.batch).loss));
+  single.evaluate(whole.view());
+  nudged.evaluate(changed.view());
+  EXPECT_TRUE(std::isfinite(sharded.evaluate(part.view()).loss));
   const OutputUnit output = sharded.prepare(Mode::evaluate, batch).output;
   const auto cut_output = [&](const Executor& executor) {
     return cut(executor.output().data(), output.shape.extent, output.shape.channels, plan.samples, output.own);
@@ -153,9 +153,9 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
   compare("output", sharded.output().data(), expected.data(), cut_output(nudged).data(),
           static_cast<std::int64_t>(expected.size()), where);
 
-  const double loss = single.train(whole.batch, 0, 0).loss;
-  nudged.train(changed.batch, 0, 0);
-  EXPECT_NEAR(sharded.train(part.batch, 0, 0).loss, loss, 1e-5 * loss) << where;
+  const double loss = single.train(whole.view(), 0, 0).loss;
+  nudged.train(changed.view(), 0, 0);
+  EXPECT_NEAR(sharded.train(part.view(), 0, 0).loss, loss, 1e-5 * loss) << where;
   const std::vector<ParameterPlan>& parameters = single.parameters().parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const int id = static_cast<int>(i);

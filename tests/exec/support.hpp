@@ -1,6 +1,7 @@
 #pragma once
 
 #include "halograd/exec/executor.hpp"
+#include "halograd/exec/generated_batch.hpp"
 
 #include <cmath>
 #include <string>
@@ -14,42 +15,19 @@ inline float random_value(std::uint64_t seed, std::int64_t sample, std::int64_t 
          1;
 }
 
-/// The part `own` of sample `sample` of a tensor [D,H,W,C] of `shape`.
-inline std::vector<float> random_part(std::uint64_t seed, std::int64_t sample, const GlobalShape& shape,
-                                      const Box& own) {
-  std::vector<float> part;
-  for (std::int64_t d = own.lo.d; d < own.hi.d; ++d) {
-    for (std::int64_t h = own.lo.h; h < own.hi.h; ++h) {
-      for (std::int64_t w = own.lo.w; w < own.hi.w; ++w) {
-        for (std::int64_t c = 0; c < shape.channels; ++c) {
-          const std::int64_t voxel = (d * shape.extent.h + h) * shape.extent.w + w;
-          part.push_back(random_value(seed, sample, voxel * shape.channels + c));
-        }
-      }
-    }
-  }
-  return part;
-}
+/// A random mini-batch: inputs from `seed`, targets from the one after it.
+class RandomBatch : public GeneratedBatch {
+public:
+  RandomBatch(const Plan& plan, std::uint64_t seed)
+      : GeneratedBatch(plan, values(plan.input.shape, seed), values(plan.output.shape, seed + 1)) {}
 
-/// A rank's share of a random mini-batch, with the memory its views point to.
-struct RandomBatch {
-  RandomBatch(const Plan& plan, std::uint64_t seed) {
-    batch.size = plan.batch;
-    for (std::int64_t n = 0; n < plan.samples.count; ++n) {
-      const std::int64_t sample = plan.samples.first + n;
-      inputs.push_back(random_part(seed, sample, plan.input.shape, plan.input.own));
-      const std::vector<float> target = random_part(seed + 1, sample, plan.output.shape, plan.output.own);
-      targets.insert(targets.end(), target.begin(), target.end());
-    }
-    for (const std::vector<float>& input : inputs) batch.samples.push_back({input.data(), DType::f32, false, "random"});
-    batch.targets = targets.data();
+private:
+  static VoxelFunction values(const GlobalShape& shape, std::uint64_t seed) {
+    return [=](std::int64_t sample, const Index& at, std::int64_t channel) {
+      const std::int64_t voxel = (at.d * shape.extent.h + at.h) * shape.extent.w + at.w;
+      return random_value(seed, sample, voxel * shape.channels + channel);
+    };
   }
-  RandomBatch(const RandomBatch&) = delete;
-  RandomBatch& operator=(const RandomBatch&) = delete;
-
-  std::vector<std::vector<float>> inputs;
-  std::vector<float> targets;
-  MiniBatch batch;
 };
 
 inline double relative_l2(const float* actual, const float* expected, std::int64_t count) {

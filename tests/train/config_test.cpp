@@ -99,8 +99,10 @@ TEST(Config, wrong_types_say_what_was_expected_and_what_was_got) {
 }
 
 TEST(Config, values_out_of_range_say_what_would_be_right) {
-  EXPECT_EQ(parse_error("[model]\nwidth = 100\n"), "run.toml:2: model.width = 100 must be a multiple of 16 from 32 up");
-  EXPECT_EQ(parse_error("[model]\nwidth = 16\n"), "run.toml:2: model.width = 16 must be a multiple of 16 from 32 up");
+  EXPECT_EQ(parse_error("[model]\nwidth = 100\n"),
+            "run.toml:2: model.width = 100 must be a multiple of 16 from 32 up (to 65536)");
+  EXPECT_EQ(parse_error("[model]\nwidth = 16\n"),
+            "run.toml:2: model.width = 16 must be a multiple of 16 from 32 up (to 65536)");
   EXPECT_EQ(parse_error("[train]\nprecision = \"bf16\"\n"),
             "run.toml:2: train.precision = \"bf16\" must be \"f32\" (\"bf16\" is not built yet)");
   EXPECT_EQ(parse_error("[model]\nname = \"unet3d\"\n"),
@@ -167,8 +169,11 @@ TEST(Config, differences_name_key_and_both_values) {
   Config after;
   after.train.epochs = 200;
   after.model.pool = "max";
-  EXPECT_EQ(config_differences(Config{}, after),
-            (std::vector<std::string>{"model.pool: \"average\" -> \"max\"", "train.epochs: 100 -> 200"}));
+  const auto differences = config_differences(Config{}, after);
+  ASSERT_EQ(differences.size(), 2U);
+  EXPECT_EQ(differences[0].text(), "model.pool: \"average\" -> \"max\"");
+  EXPECT_EQ(differences[1].text(), "train.epochs: 100 -> 200");
+  EXPECT_EQ(differences[1].key, "train.epochs");
   EXPECT_TRUE(config_differences(after, after).empty());
 }
 

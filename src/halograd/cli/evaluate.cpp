@@ -4,7 +4,7 @@
 #include "halograd/train/evaluation.hpp"
 #include "halograd/train/model.hpp"
 
-#include <algorithm>
+#include <cmath>
 #include <memory>
 
 namespace halograd {
@@ -41,7 +41,7 @@ std::string as_text(const nlohmann::ordered_json& metrics) {
 
 void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
   if (!arguments.grid.empty()) arguments.overrides.push_back("parallel.grid=" + arguments.grid);
-  const Config config = load_config(arguments.config, arguments.overrides);
+  const Config config = load_same_config(world, arguments.config, arguments.overrides);
   const Split split = split_named(arguments.split);
   const Network network = build_network(config.model);
   const Dataset dataset = Dataset::open(world, {.path = config.data.path,
@@ -55,8 +55,12 @@ void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
   Executor executor(network, world, executor_options(config, world.size()));
   load_arrays(world, arguments.checkpoint, model_arrays(executor.parameters()), nullptr);
   executor.parameters().changed();
-  const nlohmann::ordered_json metrics = cosmology_metrics(
-      evaluate(executor, dataset, split, config.train.batch_size, input_transform(config.data)));
+  const Evaluation found = evaluate(executor, dataset, split, config.train.batch_size, input_transform(config.data));
+  if (!std::isfinite(found.loss)) {
+    throw NumericalError("{}: the {} loss is {}; expected weights that give a finite one",
+                         arguments.checkpoint.string(), arguments.split, found.loss);
+  }
+  const nlohmann::ordered_json metrics = cosmology_metrics(found);
   nlohmann::ordered_json event{{"event", arguments.split}};
   event.update(metrics);
   print(world, arguments.json ? event.dump() : as_text(metrics));

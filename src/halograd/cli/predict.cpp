@@ -1,8 +1,8 @@
 #include "halograd/cli/commands.hpp"
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
 #include "halograd/data/hdf5_source.hpp"
-#include "halograd/train/durable_file.hpp"
 #include "halograd/train/model.hpp"
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ struct PredictArguments {
 
 void run_predict(const Communicator& world, PredictArguments arguments) {
   if (!arguments.grid.empty()) arguments.overrides.push_back("parallel.grid=" + arguments.grid);
-  const Config config = load_config(arguments.config, arguments.overrides);
+  const Config config = load_same_config(world, arguments.config, arguments.overrides);
   Executor executor(build_network(config.model), world, executor_options(config, world.size()));
   load_arrays(world, arguments.checkpoint, model_arrays(executor.parameters()), nullptr);
   executor.parameters().changed();

@@ -13,7 +13,7 @@ Sampler::Sampler(std::vector<std::int64_t> samples, const SamplerOptions& option
 }
 
 std::int64_t Sampler::batches_per_epoch() const {
-  return (samples() + options_.batch - 1) / options_.batch;
+  return samples() / options_.batch + (samples() % options_.batch > 0 ? 1 : 0);
 }
 
 void Sampler::shuffle_for(std::int64_t epoch) {
@@ -33,7 +33,7 @@ std::vector<std::int64_t> Sampler::mini_batch(std::int64_t epoch, std::int64_t i
   }
   shuffle_for(epoch);
   const std::int64_t begin = index * options_.batch;
-  const std::int64_t end = std::min(begin + options_.batch, samples());
+  const std::int64_t end = begin + std::min(options_.batch, samples() - begin);
   return {order_.begin() + begin, order_.begin() + end};
 }
 

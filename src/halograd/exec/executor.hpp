@@ -37,8 +37,8 @@ public:
   /// Compiles and binds ahead of the first step (else the first step does). Collective.
   const Plan& prepare(Mode mode, std::int64_t batch);
 
-  /// Writes a mini-batch's voxels into the input buffer without running, so that steps on the same samples (with their data
-  /// left out) need neither the raw voxels nor the time to convert them. Not collective once prepared.
+  /// Writes a mini-batch's voxels into the input buffer without running, so that steps on the same samples (with their
+  /// data left out) need neither the raw voxels nor the time to convert them. Not collective once prepared.
   void load(Mode mode, const MiniBatch& batch) { bound(mode, batch.size).load(batch); }
 
   /// One training step: forward, backward, update. `step` counts from 0 over the whole run.

@@ -6,10 +6,7 @@ namespace halograd {
 namespace {
 
 void add_tiles(std::vector<BufferId>& touches, const FaceTiles& tiles) {
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (tiles.lo[i].buffer >= 0) touches.push_back(tiles.lo[i].buffer);
-    if (tiles.hi[i].buffer >= 0) touches.push_back(tiles.hi[i].buffer);
-  }
+  for (const Tile& tile : tiles.present()) touches.push_back(tile.buffer);
 }
 
 }  // namespace
@@ -60,103 +57,75 @@ void Compiler::backward_convolution(std::size_t stage) {
   wait_exchange(home, Phase::backward);
 }
 
-void Compiler::backward_chain(std::size_t stage) {
+/// Starts sending what own outputs give to neighbours' voxels; it flies while the sums over the interior are taken.
+int Compiler::return_faces(std::size_t stage, ChainUnit& unit) {
   const StageState& state = stages_[stage];
-  ChainUnit& unit = plan_.chains[static_cast<std::size_t>(state.unit)];
-  const std::int64_t samples = plan_.samples.count;
-  const std::int64_t channels = unit.desc.channels;
-  const double bytes = 4.0 * static_cast<double>(samples * channels * unit.desc.in.volume());
-  std::vector<BufferId> touches{unit.y, unit.dout};
-  if (unit.argmax >= 0) touches.push_back(unit.argmax);
-
-  // What own outputs give to neighbours' voxels flies while the sums over the interior are taken.
-  int faces = -1;
-  if (unit.faces_travel && !idle()) {
-    const Halo& reads = unit.desc.faces;
-    const Halo& read = unit.desc.returned;
-    std::vector<Tile> sources;
-    Neighbourhood around;
-    around.own = around.wide = unit.desc.in;
-    around.receives = reads;
-    around.gives = read;
-    around.parts = state.place.in.parts();
-    for (int i = 0; i < 3; ++i) {
-      const auto index = static_cast<std::size_t>(i);
-      around.wide.lo[i] -= reads.lo[i];
-      around.wide.hi[i] += reads.hi[i];
-      around.lo_rank[index] = state.in_site.neighbour(i, -1);
-      around.hi_rank[index] = state.in_site.neighbour(i, +1);
-      for (const bool high : {false, true}) {
-        const Tile& face = high ? unit.faces.hi[index] : unit.faces.lo[index];
-        Tile& dface = high ? unit.dfaces.hi[index] : unit.dfaces.lo[index];
-        if (face.buffer >= 0) dface = tile(unit.name + ".dface", channels, face.box);
-        sources.push_back(dface);
-      }
-      Box home = unit.desc.in;
-      for (int j = 0; j < i; ++j) {
-        home.lo[j] -= reads.lo[j];
-        home.hi[j] += reads.hi[j];
-      }
-      if (read.lo[i] > 0) {
-        Box slab = home;
-        slab.hi[i] = slab.lo[i] + read.lo[i];
-        unit.received.lo[index] = tile(unit.name + ".received", channels, slab);
-      }
-      if (read.hi[i] > 0) {
-        Box slab = home;
-        slab.lo[i] = slab.hi[i] - read.hi[i];
-        unit.received.hi[index] = tile(unit.name + ".received", channels, slab);
-      }
-    }
-    if (!reads.empty()) {
-      Step step{.kind = StepKind::chain_backward_faces, .unit = state.unit, .phase = Phase::backward};
-      step.touches = {unit.dout};
-      if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
-      add_tiles(step.touches, unit.dfaces);
-      emit(std::move(step));
-    }
-    faces =
-        start_exchange({unit.name + " faces return", samples, channels, return_phases(around, sources, &unit.received)},
-                       Phase::backward);
+  if (!state.faces.anyone || idle()) return -1;
+  unit.dfaces = face_tiles(unit.name + ".dface", unit.desc.channels, state.faces, false);
+  unit.received = face_tiles(unit.name + ".received", unit.desc.channels, state.faces, true);
+  if (!unit.desc.faces.empty()) {
+    Step step{.kind = StepKind::chain_backward_faces, .unit = state.unit, .phase = Phase::backward};
+    step.touches = {unit.dout};
+    if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
+    add_tiles(step.touches, unit.dfaces);
+    emit(std::move(step));
   }
+  return start_exchange({unit.name + " faces return", plan_.samples.count, unit.desc.channels,
+                         return_phases(state.faces, unit.dfaces.present(), &unit.received)},
+                        Phase::backward);
+}
+
+/// The sums over what shares the statistics: the interior's while the faces fly, then the rest, then over ranks.
+void Compiler::emit_sums(std::size_t stage, ChainUnit& unit, int faces_return) {
+  const int index = stages_[stage].unit;
+  const ShellSplit split = split_shell(unit.desc.in, unit.desc.returned);
+  if (!split.interior.empty()) unit.sum_parts.push_back(split.interior);
+  const std::size_t interior = unit.sum_parts.size();
+  unit.sum_parts.insert(unit.sum_parts.end(), split.shell.begin(), split.shell.end());
+  const bool counts = unit.contributes || (!unit.statistics_travel && !idle());
+  for (std::size_t part = 0; part < unit.sum_parts.size(); ++part) {
+    if (part == interior) wait_exchange(faces_return, Phase::backward);
+    if (!counts) continue;
+    const std::int64_t values = plan_.samples.count * unit.desc.channels * unit.sum_parts[part].volume();
+    Step step{.kind = StepKind::chain_backward_sums,
+              .unit = index,
+              .part = static_cast<int>(part),
+              .phase = Phase::backward,
+              .touches = {unit.y, unit.dout, unit.statistics},
+              .bytes = 4.0 * static_cast<double>(values)};
+    if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
+    if (part >= interior) add_tiles(step.touches, unit.received);
+    emit(std::move(step));
+  }
+  if (interior == unit.sum_parts.size()) wait_exchange(faces_return, Phase::backward);
+  const int start = emit({.kind = StepKind::sums_start,
+                          .unit = index,
+                          .phase = Phase::backward,
+                          .touches = {unit.statistics},
+                          .message_bytes = unit.statistics_travel ? 16 * unit.desc.channels : 0});
+  emit({.kind = StepKind::sums_wait, .unit = index, .phase = Phase::backward, .start = start});
+}
+
+void Compiler::backward_chain(std::size_t stage) {
+  ChainUnit& unit = plan_.chains[static_cast<std::size_t>(stages_[stage].unit)];
+  const int faces_return = return_faces(stage, unit);
   if (unit.desc.normalise) {
-    touches.push_back(unit.statistics);
-    const ShellSplit split = split_shell(unit.desc.in, unit.desc.returned);
-    if (!split.interior.empty()) unit.sum_parts.push_back(split.interior);
-    const std::size_t interior = unit.sum_parts.size();
-    unit.sum_parts.insert(unit.sum_parts.end(), split.shell.begin(), split.shell.end());
-    const bool counts = unit.contributes || (!unit.statistics_travel && !idle());
-    const auto sums = [&](std::size_t part) {
-      if (!counts) return;
-      Step step{.kind = StepKind::chain_backward_sums,
-                .unit = state.unit,
-                .part = static_cast<int>(part),
-                .phase = Phase::backward,
-                .touches = touches,
-                .bytes = 4.0 * static_cast<double>(samples * channels * unit.sum_parts[part].volume())};
-      if (part >= interior) add_tiles(step.touches, unit.received);
-      emit(std::move(step));
-    };
-    for (std::size_t part = 0; part < interior; ++part) sums(part);
-    wait_exchange(faces, Phase::backward);
-    for (std::size_t part = interior; part < unit.sum_parts.size(); ++part) sums(part);
-    const int start = emit({.kind = StepKind::sums_start,
-                            .unit = state.unit,
-                            .phase = Phase::backward,
-                            .touches = {unit.statistics},
-                            .message_bytes = unit.statistics_travel ? 16 * channels : 0});
-    emit({.kind = StepKind::sums_wait, .unit = state.unit, .phase = Phase::backward, .start = start});
+    emit_sums(stage, unit, faces_return);
   } else {
-    wait_exchange(faces, Phase::backward);
+    wait_exchange(faces_return, Phase::backward);
   }
   const bool wanted = stage > 0 || options_.input_gradient;
   if (idle() || !wanted) return;
-  add_tiles(touches, unit.received);
-  emit({.kind = StepKind::chain_backward_data,
-        .unit = state.unit,
-        .phase = Phase::backward,
-        .touches = std::move(touches),
-        .bytes = 2 * bytes});
+  const std::int64_t values = plan_.samples.count * unit.desc.channels * unit.desc.in.volume();
+  Step step{.kind = StepKind::chain_backward_data,
+            .unit = stages_[stage].unit,
+            .phase = Phase::backward,
+            .touches = {unit.y, unit.dout},
+            .bytes = 8.0 * static_cast<double>(values)};
+  if (unit.desc.normalise) step.touches.push_back(unit.statistics);
+  if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
+  add_tiles(step.touches, unit.received);
+  emit(std::move(step));
 }
 
 void Compiler::backward_dense(std::size_t stage) {

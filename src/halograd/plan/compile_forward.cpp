@@ -3,7 +3,7 @@
 namespace halograd {
 namespace {
 
-double megabytes_of(const Tile& tile, std::int64_t samples, std::int64_t channels) {
+double bytes_of(const Tile& tile, std::int64_t samples, std::int64_t channels) {
   return 4.0 * static_cast<double>(samples * channels * tile.box.volume());
 }
 
@@ -85,8 +85,8 @@ void Compiler::emit_convolution(std::size_t stage) {
         .unit = state.unit,
         .touches = {unit.x, unit.y},
         .flops = unit.desc.forward_flops(),
-        .bytes = megabytes_of(state.input, plan_.samples.count, unit.desc.in_channels) +
-                 megabytes_of(out, plan_.samples.count, unit.desc.out_channels)});
+        .bytes = bytes_of(state.input, plan_.samples.count, unit.desc.in_channels) +
+                 bytes_of(out, plan_.samples.count, unit.desc.out_channels)});
 }
 
 ChainUnit Compiler::make_chain_unit(std::size_t stage) {
@@ -118,6 +118,8 @@ ChainUnit Compiler::make_chain_unit(std::size_t stage) {
     unit.epsilon = norm.epsilon;
     unit.decay = norm.decay;
   }
+  desc.faces = state.faces.receives;
+  desc.returned = state.faces.gives;
   unit.first_sample = plan_.samples.first;
   unit.contributes = state.contributes;
   const bool shared = options_.scope == StatisticsScope::global;
@@ -143,7 +145,7 @@ void Compiler::emit_statistics(std::size_t stage, ChainUnit& unit) {
     emit({.kind = StepKind::chain_moments,
           .unit = index,
           .touches = {unit.y, unit.statistics},
-          .bytes = megabytes_of(stages_[stage].input, plan_.samples.count, channels)});
+          .bytes = bytes_of(stages_[stage].input, plan_.samples.count, channels)});
   }
   const int start = emit({.kind = StepKind::statistics_start,
                           .unit = index,
@@ -152,54 +154,59 @@ void Compiler::emit_statistics(std::size_t stage, ChainUnit& unit) {
   emit({.kind = StepKind::statistics_wait, .unit = index, .start = start});
 }
 
+/// Buffers for the voxels around (or, `inside`, at the rim of) a box that travel for pooling's sake.
+FaceTiles Compiler::face_tiles(const std::string& name, std::int64_t channels, const Neighbourhood& at, bool inside) {
+  FaceTiles tiles;
+  Box slab = at.own;
+  for (int i = 0; i < 3; ++i) {
+    for (const bool high : {false, true}) {
+      const Halo& widths = inside ? at.gives : at.receives;
+      const std::int64_t width = high ? widths.hi[i] : widths.lo[i];
+      if (width == 0 || idle()) continue;
+      Box face = slab;
+      const bool below = high == inside;  // the face ends at the box's edge, else it begins there
+      const std::int64_t edge = high ? at.own.hi[i] : at.own.lo[i];
+      face.lo[i] = below ? edge - width : edge;
+      face.hi[i] = below ? edge : edge + width;
+      (high ? tiles.hi : tiles.lo)[static_cast<std::size_t>(i)] = tile(name, channels, face);
+    }
+    slab.lo[i] = at.wide.lo[i];
+    slab.hi[i] = at.wide.hi[i];
+  }
+  return tiles;
+}
+
+/// Starts fetching neighbours' voxels that pooling reads, into face buffers of their own.
+int Compiler::start_faces(std::size_t stage, ChainUnit& unit) {
+  const StageState& state = stages_[stage];
+  if (!state.faces.anyone || idle()) return -1;
+  unit.faces = face_tiles(unit.name + ".face", unit.desc.channels, state.faces, false);
+  std::vector<Tile> tiles = unit.faces.present();
+  tiles.push_back(state.input);
+  return start_exchange(
+      {unit.name + " faces", plan_.samples.count, unit.desc.channels, fill_phases(state.faces, tiles)}, Phase::forward);
+}
+
+void Compiler::emit_chain_part(std::size_t stage, const ChainUnit& unit, std::size_t part) {
+  if (idle()) return;
+  Step step{.kind = StepKind::chain_forward, .unit = stages_[stage].unit, .part = static_cast<int>(part)};
+  step.touches = {unit.y, unit.dst};
+  if (unit.statistics >= 0) step.touches.push_back(unit.statistics);
+  if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
+  for (const Tile& face : unit.faces.present()) step.touches.push_back(face.buffer);
+  const std::int64_t written = plan_.samples.count * unit.desc.channels * unit.forward_parts[part].volume();
+  step.bytes = 4.0 * static_cast<double>(written * (1 + unit.desc.window.stride.volume()));
+  emit(std::move(step));
+}
+
 void Compiler::emit_chain(std::size_t stage) {
   StageState& state = stages_[stage];
   state.unit = static_cast<int>(plan_.chains.size());
   ChainUnit unit = make_chain_unit(stage);
-  const std::int64_t samples = plan_.samples.count;
-  const std::int64_t channels = unit.desc.channels;
-
-  // Neighbours' voxels that pooling reads, in face buffers of their own.
-  const Neighbourhood around = neighbourhood(state.place.in, state.in_site, [&](const Index& part) {
-    const Box needed = state.stage.window.input_needed(state.place.out.box(part), state.stage.in.extent);
-    const Box own = state.place.in.box(part);
-    Box both;
-    for (int i = 0; i < 3; ++i) {
-      both.lo[i] = std::min(needed.lo[i], own.lo[i]);
-      both.hi[i] = std::max(needed.hi[i], own.hi[i]);
-    }
-    return both;
-  });
-  unit.desc.faces = around.receives;
-  unit.desc.returned = around.gives;
-  unit.faces_travel = around.anyone;
-  std::vector<Tile> sources{state.input};
-  for (int i = 0; i < 3; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    Box box = around.own;
-    for (int j = 0; j < i; ++j) {
-      box.lo[j] = around.wide.lo[j];
-      box.hi[j] = around.wide.hi[j];
-    }
-    const auto face = [&](std::int64_t width, bool high, const char* kind) -> Tile {
-      if (width == 0 || idle()) return {};
-      Box slab = box;
-      slab.lo[i] = high ? around.own.hi[i] : around.own.lo[i] - width;
-      slab.hi[i] = slab.lo[i] + width;
-      return tile(unit.name + kind, channels, slab);
-    };
-    unit.faces.lo[index] = face(around.receives.lo[i], false, ".face");
-    unit.faces.hi[index] = face(around.receives.hi[i], true, ".face");
-    sources.push_back(unit.faces.lo[index]);
-    sources.push_back(unit.faces.hi[index]);
-  }
-  int faces = -1;
-  if (!idle() && around.anyone) {
-    faces = start_exchange({unit.name + " faces", samples, channels, fill_phases(around, sources)}, Phase::forward);
-  }
+  const int faces = start_faces(stage, unit);
   if (unit.desc.normalise) emit_statistics(stage, unit);
   if (unit.desc.pool == PoolKind::max && training()) {
-    unit.argmax = buffer(unit.name + ".argmax", samples * channels * unit.desc.out.volume());
+    unit.argmax = buffer(unit.name + ".argmax", plan_.samples.count * unit.desc.channels * unit.desc.out.volume());
   }
   wait_exchange(faces, Phase::forward);
 
@@ -209,25 +216,9 @@ void Compiler::emit_chain(std::size_t stage) {
   if (margins_follow) split = split_shell(unit.desc.out, stages_[stage + 1].margins.gives);
   unit.forward_parts = split.shell;
   if (!split.interior.empty()) unit.forward_parts.push_back(split.interior);
-  const auto forward = [&](std::size_t part) {
-    if (idle()) return;
-    Step step{.kind = StepKind::chain_forward, .unit = state.unit, .part = static_cast<int>(part)};
-    step.touches = {unit.y, unit.dst};
-    if (unit.statistics >= 0) step.touches.push_back(unit.statistics);
-    if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
-    for (const auto& side : {unit.faces.lo, unit.faces.hi}) {
-      for (const Tile& face : side) {
-        if (face.buffer >= 0) step.touches.push_back(face.buffer);
-      }
-    }
-    step.bytes = 4.0 * static_cast<double>(samples * channels * unit.forward_parts[part].volume() *
-                                           (1 + state.stage.window.stride.volume()));
-    emit(std::move(step));
-  };
-  const std::size_t shell = split.shell.size();
-  for (std::size_t part = 0; part < shell; ++part) forward(part);
+  for (std::size_t part = 0; part < split.shell.size(); ++part) emit_chain_part(stage, unit, part);
   if (margins_follow) send_to(stage + 1);
-  if (!split.interior.empty()) forward(shell);
+  if (!split.interior.empty()) emit_chain_part(stage, unit, split.shell.size());
   if (!margins_follow && stage + 1 < stages_.size()) send_to(stage + 1);
   plan_.chains.push_back(std::move(unit));
 }

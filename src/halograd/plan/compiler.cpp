@@ -80,6 +80,11 @@ void Compiler::place_input(StageState& state, std::size_t index) {
   const Extent grid = options_.grid.spatial();
   const auto wide_of = [&](const Index& part) { return needed_by(state, part); };
   state.margins = neighbourhood(state.place.in, state.in_site, wide_of);
+  state.faces = neighbourhood(state.place.in, state.in_site, [&](const Index& part) {
+    if (state.stage.kind != StageKind::chain) return state.place.in.box(part);
+    const Box own = state.place.in.box(part);
+    return own.hull(state.stage.window.input_needed(state.place.out.box(part), state.stage.in.extent));
+  });
   state.input = tile(state.stage.name + ".x", state.stage.in.channels, state.margins.wide);
   if (state.place.reshard_from) {
     const Site from(*state.place.reshard_from, grid, place_);
@@ -104,7 +109,8 @@ void Compiler::lay_out_stages() {
                      .input = {},
                      .input_gradient = {},
                      .staging = {},
-                     .margins = {}};
+                     .margins = {},
+                     .faces = {}};
     place_input(state, i);
     plan_.placements.push_back(
         {state.stage.name, state.stage.out, state.place.out.name(), state.place.reshard_from.has_value()});

@@ -17,6 +17,7 @@ struct StageState {
   Tile input_gradient;    ///< where its backward pass leaves the gradient of that (may be the same buffer)
   Tile staging;           ///< where the stage before writes, if the tensor is moved before it gets here
   Neighbourhood margins;  ///< of `input`; trivial but for convolutions
+  Neighbourhood faces;    ///< of a chain: what pooling reads around `input`
   int arrival = -1;       ///< start step of the exchange that completes `input`
   int unit = -1;
   bool contributes = true;  ///< whether this rank's weight gradient counts
@@ -47,7 +48,10 @@ private:
   void emit_input();
   void emit_convolution(std::size_t stage);
   void emit_chain(std::size_t stage);
+  FaceTiles face_tiles(const std::string& name, std::int64_t channels, const Neighbourhood& at, bool inside);
+  int start_faces(std::size_t stage, ChainUnit& unit);
   void emit_statistics(std::size_t stage, ChainUnit& unit);
+  void emit_chain_part(std::size_t stage, const ChainUnit& unit, std::size_t part);
   void emit_dense(std::size_t stage);
   void emit_flatten(std::size_t stage);
   void emit_loss(std::size_t stage);
@@ -56,6 +60,8 @@ private:
   void emit_backward();
   void backward_convolution(std::size_t stage);
   void backward_chain(std::size_t stage);
+  int return_faces(std::size_t stage, ChainUnit& unit);
+  void emit_sums(std::size_t stage, ChainUnit& unit, int faces_return);
   void backward_dense(std::size_t stage);
   void backward_flatten(std::size_t stage);
   void backward_reshard(std::size_t stage);

@@ -57,6 +57,15 @@ std::vector<SlabPair> slab_pairs(const Neighbourhood& at, int i) {
 
 }  // namespace
 
+std::vector<Tile> FaceTiles::present() const {
+  std::vector<Tile> tiles;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (lo[i].buffer >= 0) tiles.push_back(lo[i]);
+    if (hi[i].buffer >= 0) tiles.push_back(hi[i]);
+  }
+  return tiles;
+}
+
 std::int64_t ExchangePlan::bytes_sent() const {
   std::int64_t bytes = 0;
   for (const auto& phase : phases) {

@@ -22,6 +22,8 @@ struct Tile {
 struct FaceTiles {
   std::array<Tile, 3> lo;
   std::array<Tile, 3> hi;
+
+  [[nodiscard]] std::vector<Tile> present() const;
 };
 
 /// The part of a message that comes from, or goes to, one buffer.

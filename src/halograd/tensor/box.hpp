@@ -27,6 +27,15 @@ struct Box {
     }
     return result;
   }
+  /// The smallest box that holds both.
+  [[nodiscard]] constexpr Box hull(const Box& other) const {
+    Box result;
+    for (int i = 0; i < 3; ++i) {
+      result.lo[i] = std::min(lo[i], other.lo[i]);
+      result.hi[i] = std::max(hi[i], other.hi[i]);
+    }
+    return result;
+  }
   /// The same voxels, counted from `origin`.
   [[nodiscard]] constexpr Box relative_to(const Index& origin) const {
     return {{lo.d - origin.d, lo.h - origin.h, lo.w - origin.w}, {hi.d - origin.d, hi.h - origin.h, hi.w - origin.w}};

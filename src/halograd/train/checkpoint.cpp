@@ -1,16 +1,14 @@
 #include "halograd/train/checkpoint.hpp"
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
-#include "halograd/data/hdf5_handle.hpp"
+#include "halograd/data/hdf5_image.hpp"
 #include "halograd/train/checkpoint_seal.hpp"
-#include "halograd/train/durable_file.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <fstream>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -76,33 +74,6 @@ struct Creation {
   }
 };
 
-/// A file in memory: HDF5 does not survive a write that fails (it crashes at the program's end), so that the disk is
-/// left to write_image.
-Hdf5Handle create_image(const fs::path& file) {
-  constexpr std::size_t growth = 4096;
-  const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_userblock(creation.id(), seal_bytes);
-  H5Pset_fapl_core(access.id(), growth, false);
-  Hdf5Handle handle(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose);
-  require(handle.valid(), file);
-  return handle;
-}
-
-void write_image(const fs::path& file, hid_t id) {
-  void* memory = nullptr;
-  hsize_t bytes = 0;
-  require(H5Fflush(id, H5F_SCOPE_GLOBAL) >= 0 && H5Fget_vfd_handle(id, H5P_DEFAULT, &memory) >= 0 &&
-              H5Fget_filesize(id, &bytes) >= 0,
-          file);
-  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
-  stream.write(*static_cast<const char* const*>(memory), static_cast<std::streamsize>(bytes));
-  stream.close();
-  if (!stream) {
-    throw ResourceError("cannot write the checkpoint {}: {}", file.string(), std::generic_category().message(errno));
-  }
-}
-
 void write_array(const fs::path& file, hid_t id, const Creation& creation, const NamedArray& array) {
   const std::vector<hsize_t> dims(array.dims.begin(), array.dims.end());
   const Hdf5Handle space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), H5Sclose);
@@ -154,13 +125,13 @@ void write_state(const fs::path& file, hid_t id, const Creation& creation, const
   }
 }
 
-void write_contents(const fs::path& file, const CheckpointState& state, std::span<const NamedArray> arrays) {
+Hdf5Image make_image(const fs::path& file, const CheckpointState& state, std::span<const NamedArray> arrays) {
   const Hdf5Lock lock;
-  const Hdf5Handle handle = create_image(file);
+  Hdf5Image image(file, seal_bytes);
   const Creation creation;
-  write_state(file, handle.id(), creation, state);
-  for (const NamedArray& array : arrays) write_array(file, handle.id(), creation, array);
-  write_image(file, handle.id());
+  write_state(file, image.id(), creation, state);
+  for (const NamedArray& array : arrays) write_array(file, image.id(), creation, array);
+  return image;
 }
 
 // --- Reading (each under the lock) --------------------------------------------------------------------------------
@@ -296,7 +267,7 @@ void read_arrays(const fs::path& file, hid_t id, std::span<const NamedArray> arr
 
 void write_checkpoint(const fs::path& file, const CheckpointState& state, std::span<const NamedArray> arrays) {
   try {
-    write_contents(file, state, arrays);
+    write_file(file, make_image(file, state, arrays).bytes(), fmt::format("the checkpoint {}", file.string()));
     seal_file(file, state.step);
     sync_path(file);
   } catch (...) {

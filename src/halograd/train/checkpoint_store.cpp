@@ -1,9 +1,9 @@
 #include "halograd/train/checkpoint_store.hpp"
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
 #include "halograd/train/checkpoint_seal.hpp"
-#include "halograd/train/durable_file.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -284,14 +284,13 @@ std::string to_toml(const Config& config) {
   return text;
 }
 
-std::vector<std::string> config_differences(const Config& before, const Config& after) {
-  std::vector<std::string> lines;
+std::vector<ConfigDifference> config_differences(const Config& before, const Config& after) {
+  std::vector<ConfigDifference> differences;
   for (const ConfigKey& key : config_keys()) {
-    const std::string old_value = value_text(key, before);
-    const std::string new_value = value_text(key, after);
-    if (old_value != new_value) lines.push_back(fmt::format("{}: {} -> {}", key.full_name(), old_value, new_value));
+    ConfigDifference difference{key.full_name(), value_text(key, before), value_text(key, after)};
+    if (difference.before != difference.after) differences.push_back(std::move(difference));
   }
-  return lines;
+  return differences;
 }
 
 }  // namespace halograd

@@ -85,7 +85,15 @@ void validate(const Config& config);
 /// back.
 std::string to_toml(const Config& config);
 
-/// The keys in which two configurations differ, as "train.epochs: 100 -> 200".
-std::vector<std::string> config_differences(const Config& before, const Config& after);
+/// A key whose value is another one in another configuration.
+struct ConfigDifference {
+  std::string key;  ///< "train.epochs"
+  std::string before;
+  std::string after;
+  [[nodiscard]] std::string text() const { return key + ": " + before + " -> " + after; }
+};
+
+/// The keys in which two configurations differ, in the order of to_toml.
+std::vector<ConfigDifference> config_differences(const Config& before, const Config& after);
 
 }  // namespace halograd

@@ -1,8 +1,8 @@
 #include "halograd/train/metrics.hpp"
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
-#include "halograd/train/durable_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -6,27 +6,15 @@
 namespace halograd {
 namespace {
 
-std::int64_t elements(const NamedArray& array) {
-  std::int64_t count = 1;
-  for (const std::int64_t dim : array.dims) count *= dim;
-  return count;
-}
-
 void broadcast(const Communicator& world, std::string& text) {
   text = world.all_gather(text).front();
 }
 
 void broadcast_state(const Communicator& world, CheckpointState& state) {
-  std::array<double, 6> numbers{static_cast<double>(state.epoch), static_cast<double>(state.step),
-                                static_cast<double>(state.batch), static_cast<double>(state.optimizer_steps),
-                                static_cast<double>(state.seed),  state.best_validation_loss};
-  world.broadcast(numbers.data(), sizeof numbers, 0);
-  state.epoch = static_cast<std::int64_t>(numbers[0]);
-  state.step = static_cast<std::int64_t>(numbers[1]);
-  state.batch = static_cast<std::int64_t>(numbers[2]);
-  state.optimizer_steps = static_cast<std::int64_t>(numbers[3]);
-  state.seed = static_cast<std::int64_t>(numbers[4]);
-  state.best_validation_loss = numbers[5];
+  for (std::int64_t* number : {&state.epoch, &state.step, &state.batch, &state.optimizer_steps, &state.seed}) {
+    world.broadcast(number, sizeof *number, 0);
+  }
+  world.broadcast(&state.best_validation_loss, sizeof state.best_validation_loss, 0);
   broadcast(world, state.config);
   broadcast(world, state.version);
   double loss_sum = state.values["epoch_loss_sum"];
@@ -35,6 +23,30 @@ void broadcast_state(const Communicator& world, CheckpointState& state) {
 }
 
 }  // namespace
+
+std::int64_t element_count(const NamedArray& array) {
+  std::int64_t count = 1;
+  for (const std::int64_t dim : array.dims) count *= dim;
+  return count;
+}
+
+Config load_same_config(const Communicator& world, const std::filesystem::path& file,
+                        std::span<const std::string> overrides) {
+  Config config;
+  agree(world, [&] { config = load_config(file, overrides); });
+  const std::vector<std::string> all = world.all_gather(to_toml(config));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const Config first = parse_config(all[0], "the configuration of rank 0");
+    const Config other = parse_config(all[rank], fmt::format("the configuration of rank {}", rank));
+    for (const ConfigDifference& difference : config_differences(first, other)) {
+      if (difference.key == "data.path" || difference.key == "train.initial_checkpoint") continue;
+      throw UsageError("{} is {} on rank 0 and {} on rank {}; start all ranks with the same configuration",
+                       difference.key, difference.before, difference.after, rank);
+    }
+  }
+  return config;
+}
 
 Network build_network(const ModelConfig& model) {
   return cosmoflow({.width = model.width,
@@ -91,7 +103,7 @@ void load_arrays(const Communicator& world, const std::filesystem::path& file, s
   });
   if (world.size() == 1) return;
   for (const NamedArray& array : arrays) {
-    world.broadcast(array.data, elements(array) * static_cast<std::int64_t>(sizeof(float)), 0);
+    world.broadcast(array.data, element_count(array) * static_cast<std::int64_t>(sizeof(float)), 0);
   }
   if (state != nullptr) broadcast_state(world, *state);
 }

@@ -8,6 +8,11 @@
 
 namespace halograd {
 
+/// Collective. load_config on every rank; throws on all alike where one fails or is configured otherwise than the
+/// rest, who would wait for each other for ever. Where the data lie may differ: each node may have its own disk.
+Config load_same_config(const Communicator& world, const std::filesystem::path& file,
+                        std::span<const std::string> overrides);
+
 /// The network that [model] describes. Throws UsageError naming the key that does not fit.
 Network build_network(const ModelConfig& model);
 
@@ -15,6 +20,9 @@ Network build_network(const ModelConfig& model);
 ExecutorOptions executor_options(const Config& config, std::int64_t ranks);
 
 InputTransform input_transform(const DataConfig& data);
+
+/// How many numbers `array` has.
+std::int64_t element_count(const NamedArray& array);
 
 /// The parameters as checkpoints name them: /model/<layer>/<name>.
 std::vector<NamedArray> model_arrays(ParameterStore& parameters);

@@ -1,8 +1,8 @@
 #include "halograd/train/run_directory.hpp"
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
-#include "halograd/train/durable_file.hpp"
 
 #include <system_error>
 #include <utility>

@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace halograd {
 namespace {
+
+constexpr const char* samples_counter = "data/samples";
 
 DatasetOptions dataset_options(const Config& config, const Network& network) {
   return {.path = config.data.path,
@@ -22,6 +25,43 @@ DatasetOptions dataset_options(const Config& config, const Network& network) {
 
 SamplerOptions sampler_options(const Config& config) {
   return {.batch = config.train.batch_size, .shuffle = true, .seed = static_cast<std::uint64_t>(config.train.seed)};
+}
+
+/// Whether a change of this key would make another run of it: another network, other data, another order, another
+/// optimiser.
+bool makes_another_run(const std::string& key) {
+  return key.starts_with("model.") || key == "data.split" || key == "data.seed" || key == "data.transform" ||
+         key == "train.batch_size" || key == "train.seed" || key == "train.optimizer";
+}
+
+/// Refuses to go on from a checkpoint of another run.
+void check_same_run(const std::filesystem::path& checkpoint, const Config& config, const Dataset& dataset) {
+  const CheckpointState before = read_checkpoint_state(checkpoint);
+  for (const ConfigDifference& difference :
+       config_differences(parse_config(before.config, checkpoint.string()), config)) {
+    if (!makes_another_run(difference.key)) continue;
+    throw UsageError("{} is of another configuration: {}; to resume take the run's own, or begin a new --run-dir",
+                     checkpoint.string(), difference.text());
+  }
+  const auto samples = before.counters.find(samples_counter);
+  if (samples != before.counters.end() && samples->second != dataset.size()) {
+    throw DataError("{}: holds {} samples, but the run that {} is of had {}; to resume take the same data",
+                    config.data.path, dataset.size(), checkpoint.string(), samples->second);
+  }
+}
+
+/// The steps that the learning rate falls for; more than can be counted are no fall.
+std::int64_t decay_steps(const TrainConfig& train, std::int64_t batches_per_epoch) {
+  const std::int64_t epochs =
+      std::min(train.lr_decay_epochs, std::numeric_limits<std::int64_t>::max() / batches_per_epoch);
+  return epochs * batches_per_epoch;
+}
+
+bool all_finite(std::span<const NamedArray> arrays) {
+  return std::ranges::all_of(arrays, [](const NamedArray& array) {
+    const float* const end = array.data + element_count(array);
+    return std::all_of(static_cast<const float*>(array.data), end, [](float value) { return std::isfinite(value); });
+  });
 }
 
 }  // namespace
@@ -44,28 +84,17 @@ Trainer::Trainer(const Communicator& world, const Config& config, const TrainerO
 }
 
 void Trainer::open_run() {
+  std::string newest;
   agree(world_, [&] {
-    if (leads()) directory_.open(options_.resume ? RunStart::resume : RunStart::fresh, config_);
+    if (!leads()) return;
+    if (options_.resume) newest = store_.newest_good().value_or("").string();
+    if (!newest.empty()) check_same_run(newest, config_, dataset_);
+    directory_.open(options_.resume ? RunStart::resume : RunStart::fresh, config_);
   });
+  newest = world_.all_gather(newest).front();
   state_.seed = config_.train.seed;
-  if (options_.resume) {
-    std::string newest;
-    agree(world_, [&] {
-      if (!leads()) return;
-      const auto file = store_.newest_good();
-      if (file) newest = file->string();
-    });
-    newest = world_.all_gather(newest).front();
-    if (!newest.empty()) {
-      const auto arrays = training_arrays(executor_.parameters(), executor_.optimizer());
-      load_arrays(world_, newest, arrays, &state_);
-      executor_.parameters().changed();
-      executor_.optimizer().set_steps(state_.optimizer_steps);
-      epoch_loss_sum_ = state_.values["epoch_loss_sum"];
-      epoch_samples_ = state_.batch * config_.train.batch_size;
-      last_written_ = state_.step;
-      log::info("resuming from {} (epoch {}, step {})", newest, state_.epoch, state_.step);
-    }
+  if (!newest.empty()) {
+    load_state(newest);
   } else if (!config_.train.initial_checkpoint.empty()) {
     load_arrays(world_, config_.train.initial_checkpoint, model_arrays(executor_.parameters()), nullptr);
     executor_.parameters().changed();
@@ -75,6 +104,16 @@ void Trainer::open_run() {
     if (leads()) begin_metrics();
   });
   if (leads()) progress_ = Progress(ProgressOptions::standard());
+}
+
+void Trainer::load_state(const std::string& file) {
+  load_arrays(world_, file, training_arrays(executor_.parameters(), executor_.optimizer()), &state_);
+  executor_.parameters().changed();
+  executor_.optimizer().set_steps(state_.optimizer_steps);
+  epoch_loss_sum_ = state_.values["epoch_loss_sum"];
+  epoch_samples_ = state_.batch * config_.train.batch_size;
+  last_written_ = state_.step;
+  log::info("resuming from {} (epoch {}, step {})", file, state_.epoch, state_.step);
 }
 
 void Trainer::begin_metrics() {
@@ -133,15 +172,10 @@ void Trainer::run_step(std::int64_t batch_index) {
   const double fed = now_seconds();
   const LinearSchedule schedule{.initial = config_.train.learning_rate,
                                 .final_fraction = config_.train.lr_final,
-                                .decay_steps = config_.train.lr_decay_epochs * sampler_.batches_per_epoch()};
+                                .decay_steps = decay_steps(config_.train, sampler_.batches_per_epoch())};
   const double rate = schedule.at(state_.step);
   const StepResult result = executor_.train(batch, state_.step, rate);
-  if (!std::isfinite(result.loss)) {
-    throw NumericalError(
-        "the loss of step {} (epoch {}) is {}: lower train.learning_rate; the last good checkpoint is "
-        "that of step {}",
-        state_.step, state_.epoch, result.loss, last_written_);
-  }
+  if (!std::isfinite(result.loss)) throw not_finite("the loss", fmt::format("{}", result.loss));
   const double end = now_seconds();
   epoch_loss_sum_ += result.loss * static_cast<double>(batch.size);
   epoch_samples_ += batch.size;
@@ -171,6 +205,9 @@ void Trainer::finish_epoch() {
   progress_.pause();
   const Evaluation validation =
       evaluate(executor_, dataset_, Split::validation, config_.train.batch_size, input_transform(config_.data));
+  if (!validation.predictions.empty() && !std::isfinite(validation.loss)) {
+    throw not_finite("the validation loss", fmt::format("{}", validation.loss));
+  }
   const double train_loss = epoch_loss_sum_ / static_cast<double>(epoch_samples_);
   const double speed = static_cast<double>(epoch_samples_) / epoch_seconds_;
   if (leads()) {
@@ -193,16 +230,27 @@ void Trainer::finish_epoch() {
   if (best || due) write_checkpoint(best);
 }
 
+NumericalError Trainer::not_finite(const std::string& what, const std::string& value) const {
+  const std::string good = last_written_ < 0
+                               ? "there is no good checkpoint yet"
+                               : fmt::format("the last good checkpoint is that of step {}", last_written_);
+  return NumericalError("{} is {} at step {} (epoch {}): lower train.learning_rate; {}", what, value, state_.step,
+                        state_.epoch, good);
+}
+
 void Trainer::write_checkpoint(bool best) {
   progress_.pause();
   agree(world_, [&] {
+    const std::vector<NamedArray> arrays = training_arrays(executor_.parameters(), executor_.optimizer());
+    if (!all_finite(arrays)) throw not_finite("a weight", "no longer finite");
     if (!leads()) return;
+    state_.counters[samples_counter] = dataset_.size();
     state_.optimizer_steps = executor_.optimizer().steps();
     state_.values["epoch_loss_sum"] = epoch_loss_sum_;
     state_.config = to_toml(config_);
     state_.version = options_.version;
     metrics_->sync();
-    store_.write(state_, training_arrays(executor_.parameters(), executor_.optimizer()), best);
+    store_.write(state_, arrays, best);
   });
   last_written_ = state_.step;
 }
@@ -210,6 +258,9 @@ void Trainer::write_checkpoint(bool best) {
 void Trainer::finish_run() {
   const Evaluation test =
       evaluate(executor_, dataset_, Split::test, config_.train.batch_size, input_transform(config_.data));
+  if (!test.predictions.empty() && !std::isfinite(test.loss)) {
+    throw not_finite("the test loss", fmt::format("{}", test.loss));
+  }
   if (!leads()) return;
   const nlohmann::ordered_json metrics = cosmology_metrics(test);
   metrics_->write_test(metrics);

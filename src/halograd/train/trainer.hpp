@@ -1,5 +1,6 @@
 #pragma once
 
+#include "halograd/core/error.hpp"
 #include "halograd/data/dataset.hpp"
 #include "halograd/train/checkpoint_store.hpp"
 #include "halograd/train/config.hpp"
@@ -36,12 +37,14 @@ public:
 
 private:
   void open_run();
+  void load_state(const std::string& file);
   void begin_metrics();
   void run_epoch();
   void run_step(std::int64_t batch_index);
   void finish_epoch();
   void finish_run();
   void write_checkpoint(bool best);
+  [[nodiscard]] NumericalError not_finite(const std::string& what, const std::string& value) const;
   [[nodiscard]] bool done() const;
   [[nodiscard]] bool leads() const { return world_.rank() == 0; }
 

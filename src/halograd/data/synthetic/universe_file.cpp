@@ -1,11 +1,15 @@
 #include "halograd/data/synthetic/universe_file.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <span>
 #include <string>
 #include <system_error>
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
-#include "halograd/data/hdf5_handle.hpp"
+#include "halograd/data/hdf5_image.hpp"
 
 namespace halograd {
 namespace {
@@ -16,7 +20,7 @@ Hdf5Handle made(hid_t id, Hdf5Handle::Close close) {
 }
 
 void check(herr_t status, const char* name) {
-  if (status < 0) throw ResourceError("writing `{}` failed ({}); is the disk full?", name, hdf5_reason());
+  if (status < 0) throw ResourceError("making `{}` failed ({}); is the memory full?", name, hdf5_reason());
 }
 
 void write_dataset(hid_t file, const char* name, hid_t file_type, hid_t memory_type, std::span<const hsize_t> shape,
@@ -73,15 +77,28 @@ void write_contents(hid_t file, const Universe& universe) {
   write_attribute(file, "particles_per_voxel", H5T_STD_I64LE, H5T_NATIVE_INT64, &options.particles_per_voxel);
 }
 
-Hdf5Handle create_file(const std::filesystem::path& partial, const std::filesystem::path& file) {
-  const Hdf5Handle access = made(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  // A file system without locks must not keep anyone from writing.
-  check(H5Pset_file_locking(access.id(), true, true), "nothing");
-  Hdf5Handle handle(H5Fcreate(partial.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()), H5Fclose);
-  if (!handle.valid()) {
-    throw DataError("can't write {}: its directory must exist and be writable ({})", file.string(), hdf5_reason());
+/// What is certain to fail is said before a large image is made.
+void check_place(const std::filesystem::path& file) {
+  const std::filesystem::path directory = file.has_parent_path() ? file.parent_path() : ".";
+  if (access((directory / ".").c_str(), W_OK | X_OK) != 0) {
+    throw DataError("can't write {}: its directory must exist and be writable ({})", file.string(),
+                    std::generic_category().message(errno));
   }
-  return handle;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
+    throw DataError("can't write {}: a directory has its name", file.string());
+  }
+}
+
+Hdf5Image make_image(const Universe& universe, const std::filesystem::path& file) {
+  const Hdf5Lock lock;
+  Hdf5Image image(file);
+  try {
+    write_contents(image.id(), universe);
+  } catch (const ResourceError& fault) {
+    throw ResourceError("can't write {}: {}", file.string(), fault.what());
+  }
+  return image;
 }
 
 }  // namespace
@@ -91,23 +108,9 @@ std::string universe_file_name(std::int64_t index) {
 }
 
 void write_universe(const Universe& universe, const std::filesystem::path& file) {
-  const Hdf5Lock lock;
+  check_place(file);
   const std::filesystem::path partial = file.parent_path() / fmt::format(".{}.partial", file.filename().string());
-  std::error_code error;
-  try {
-    const Hdf5Handle handle = create_file(partial, file);
-    write_contents(handle.id(), universe);
-    check(H5Fflush(handle.id(), H5F_SCOPE_GLOBAL), "the rest");
-  } catch (const ResourceError& fault) {
-    std::filesystem::remove(partial, error);
-    throw ResourceError("can't write {}: {}", file.string(), fault.what());
-  }
-  std::filesystem::rename(partial, file, error);
-  if (error) {
-    const std::string reason = error.message();
-    std::filesystem::remove(partial, error);
-    throw DataError("can't write {}: {}", file.string(), reason);
-  }
+  write_durably(file, make_image(universe, file).bytes(), partial);
 }
 
 }  // namespace halograd

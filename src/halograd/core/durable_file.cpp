@@ -1,4 +1,4 @@
-#include "halograd/train/durable_file.hpp"
+#include "halograd/core/durable_file.hpp"
 
 #include "halograd/core/error.hpp"
 
@@ -19,6 +19,13 @@ std::string reason() {
 
 }  // namespace
 
+void write_file(const std::filesystem::path& file, std::string_view bytes, const std::string& name) {
+  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  stream.close();
+  if (!stream) throw ResourceError("cannot write {}: {}", name, reason());
+}
+
 void sync_path(const std::filesystem::path& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw ResourceError("cannot open {} to sync it: {}", path.string(), reason());
@@ -38,14 +45,20 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
   sync_path(to.has_parent_path() ? to.parent_path() : ".");
 }
 
-void write_durably(const std::filesystem::path& file, std::string_view text) {
-  const std::filesystem::path temporary = file.string() + ".partial";
-  std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-  stream.close();
-  if (!stream) throw ResourceError("cannot write {}: {}", temporary.string(), reason());
-  sync_path(temporary);
-  rename_durably(temporary, file);
+void write_durably(const std::filesystem::path& file, std::string_view bytes, const std::filesystem::path& temporary) {
+  try {
+    write_file(temporary, bytes, file.string());
+    sync_path(temporary);
+    rename_durably(temporary, file);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+}
+
+void write_durably(const std::filesystem::path& file, std::string_view bytes) {
+  write_durably(file, bytes, file.string() + ".partial");
 }
 
 }  // namespace halograd
