@@ -56,18 +56,18 @@ TEST(Resume, EndsWithTheSameBitsAfterControlCAndKill) {
   const TemporaryDirectory directory;
   const fs::path run = directory / "run";
   train_until(0, "", run, 5, SIGINT, false);
-  train_until(0, "--resume", run, 8, SIGKILL, false);
+  train_until(0, "--resume", run, 7, SIGKILL, false);
   const ProgramRun resumed = train(0, run, "--resume");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(events(run, "run").size(), 1);
   expect_same_bits(run, undisturbed(0, "1x1x1"));
 }
 
-TEST(Resume, EndsWithTheSameBitsOnTwoRanksAfterSigtermAndTheKillOfOne) {
+TEST(Resume, EndsWithTheSameBitsOnTwoRanksAfterTheKillOfOneAndSigterm) {
   const TemporaryDirectory directory;
   const fs::path run = directory / "run";
-  train_until(2, "--grid 2x1x1", run, 5, SIGTERM, false);
-  train_until(2, "--grid 2x1x1 --resume", run, 8, SIGKILL, true);
+  train_until(2, "--grid 2x1x1", run, 5, SIGKILL, true);
+  train_until(2, "--grid 2x1x1 --resume", run, 7, SIGTERM, false);
   const ProgramRun resumed = train(2, run, "--grid 2x1x1 --resume");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   expect_same_bits(run, undisturbed(2, "2x1x1"));

@@ -2,10 +2,16 @@
 
 #include "halograd/core/error.hpp"
 
+#include <algorithm>
+
 namespace halograd {
 namespace {
 
 constexpr std::size_t growth = 4096;  ///< HDF5 enlarges the memory by multiples of this
+
+/// Where a superblock of version 0 (HDF5's choice unless newer features are asked for) says that the file is open for
+/// writing (HDF5 File Format Specification, II.A).
+constexpr std::int64_t open_flags = 20;
 
 void require(bool done, const std::filesystem::path& file) {
   if (!done) throw ResourceError("cannot write {}: {}", file.string(), hdf5_reason());
@@ -32,7 +38,10 @@ std::string_view Hdf5Image::bytes() const {
   // Without a buffer it copies nothing and gives the size alone, without the user block.
   const ssize_t size = H5Fget_file_image(id(), nullptr, 0);
   require(size > 0, file_);
-  return {*static_cast<const char* const*>(memory), static_cast<std::size_t>(user_block_ + size)};
+  char* const start = *static_cast<char**>(memory);
+  // As HDF5 does when it closes a file.
+  std::fill_n(start + user_block_ + open_flags, 4, '\0');
+  return {start, static_cast<std::size_t>(user_block_ + size)};
 }
 
 }  // namespace halograd

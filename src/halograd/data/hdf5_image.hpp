@@ -21,7 +21,8 @@ public:
   /// The open file, to make objects in. Hold the Hdf5Lock for that.
   [[nodiscard]] hid_t id() const { return handle_.id(); }
 
-  /// The file's bytes, without a copy: valid until more is made in it. Close its objects before. Throws ResourceError.
+  /// The bytes HDF5 would have written, without a copy: valid until more is made in the file, whose objects must be
+  /// closed before. Throws ResourceError.
   [[nodiscard]] std::string_view bytes() const;
 
 private:

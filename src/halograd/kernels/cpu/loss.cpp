@@ -3,7 +3,7 @@
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/multiversion.hpp"
 
-#include <vector>
+#include <array>
 
 namespace halograd::cpu {
 namespace {
@@ -24,17 +24,17 @@ void gradient_part(const float* prediction, const float* target, float scale, st
   for (std::int64_t i = 0; i < count; ++i) dprediction[i] = scale * (prediction[i] - target[i]);
 }
 
-// Partial sums of fixed pieces, added in order: the result doesn't depend on the number of threads.
-constexpr std::int64_t piece = 16384;
+// Partial sums of so many pieces, added in order: the result doesn't depend on the number of threads.
+constexpr std::int64_t pieces = 64;
 
 }  // namespace
 
 double squared_error(const float* prediction, const float* target, std::int64_t count) {
-  std::vector<double> sums(static_cast<std::size_t>((count + piece - 1) / piece));
-  parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t i) {
-    const std::int64_t begin = i * piece;
-    sums[static_cast<std::size_t>(i)] =
-        squared_error_part(prediction + begin, target + begin, std::min(piece, count - begin));
+  std::array<double, pieces> sums{};
+  parallel_for(pieces, [&](std::int64_t i) {
+    const std::int64_t begin = count * i / pieces;
+    const std::int64_t end = count * (i + 1) / pieces;
+    sums[static_cast<std::size_t>(i)] = squared_error_part(prediction + begin, target + begin, end - begin);
   });
   double total = 0;
   for (const double sum : sums) total += sum;

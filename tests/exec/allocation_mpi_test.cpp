@@ -1,0 +1,82 @@
+// The steady state allocates nothing: allocations through operator new are counted, on all threads of the process. oneDNN
+// makes a list of a few arguments each time a primitive runs; those stay below the size from which one counts.
+#include "exec/support.hpp"
+#include "halograd/models/cosmoflow.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+constexpr std::size_t argument_list_bytes = 1024;
+std::atomic<std::int64_t> allocations{0};
+
+void* counted(std::size_t size, std::size_t alignment) {
+  if (size > argument_list_bytes) ++allocations;
+  void* const memory = alignment > alignof(std::max_align_t)
+                           ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                           : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return counted(size, 1);
+}
+void* operator new[](std::size_t size) {
+  return counted(size, 1);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace halograd {
+namespace {
+
+TEST(SteadyState, AllocatesNothingButOnednnsArgumentLists) {
+  const Communicator world = Communicator::world();
+  const ProcessGrid grid{1, world.size(), 1, 1};
+  Executor executor(cosmoflow({.width = 32}), world, {.grid = grid});
+  const test::RandomBatch samples(executor.prepare(Mode::train, 2), 1);
+  for (std::int64_t step = 0; step < 2; ++step) executor.train(samples.view(), step, 1e-4);
+  world.barrier();
+  const std::int64_t before = allocations;
+  for (std::int64_t step = 2; step < 5; ++step) executor.train(samples.view(), step, 1e-4);
+  const std::int64_t during = allocations - before;
+  EXPECT_EQ(during, 0);
+}
+
+}  // namespace
+}  // namespace halograd
