@@ -56,7 +56,7 @@ std::vector<double> discreteness_power(const LinearField& field, double redshift
 TEST(Universe, CountsHaveTheRealisedFieldsSpectrumGrown) {
   constexpr double k_max = 0.1;
   constexpr std::size_t bins = 5;
-  constexpr int seeds = 4;
+  constexpr int seeds = 8;
   UniverseOptions options{.width = 64, .box = 512.0};
   std::array<std::array<double, bins>, 4> ratio{};
   for (int seed = 0; seed < seeds; ++seed) {
