@@ -15,6 +15,7 @@ struct SampleContents {
   std::vector<hsize_t> shape{32, 32, 32, 4};
   hid_t type = H5T_STD_U16LE;
   const char* voxels = "full";      ///< the name of their dataset
+  float value = 3;                  ///< of every voxel
   bool number_missing = false;      ///< NaN as the last voxel (of floats)
   bool target_missing = false;      ///< NaN as a target
   const char* targets = "unitPar";  ///< the name of their dataset
@@ -35,7 +36,7 @@ inline void write_contents(const std::filesystem::path& path, const SampleConten
   constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
   std::size_t count = 1;
   for (const hsize_t dim : contents.shape) count *= dim;
-  std::vector<float> voxels(count, 3.0F);
+  std::vector<float> voxels(count, contents.value);
   if (contents.number_missing) voxels.back() = not_a_number;
   write(contents.voxels, contents.shape, contents.type, voxels);
   write(contents.targets, {4}, H5T_IEEE_F32LE, {0.1F, contents.target_missing ? not_a_number : 0.2F, -0.3F, 0.4F});

@@ -49,7 +49,7 @@ TEST(Config, reads_every_kind_of_value) {
 
 TEST(Config, comes_back_from_its_toml_unchanged) {
   Config config;
-  config.model = {"cosmoflow", 96, false, 1.0 / 3, "max", 0.1 + 0.2};
+  config.model = {"cosmoflow", 96, false, 1.0 / 3, "max", 2, 0.1 + 0.2};
   config.data = {
       "C:\\data \"x\"\t\x01/é", "cosmoflow", "none", {0.7, 0.2, 0.1}, std::numeric_limits<std::int64_t>::max()};
   config.train.learning_rate = 1e-300;
@@ -65,7 +65,7 @@ TEST(Config, comes_back_from_its_toml_unchanged) {
 
 TEST(Config, its_toml_holds_every_key) {
   const std::string toml = to_toml(Config{});
-  EXPECT_EQ(config_keys().size(), 28U);
+  EXPECT_EQ(config_keys().size(), 29U);
   for (const ConfigKey& key : config_keys())
     EXPECT_NE(toml.find("\n" + key.name + " = "), std::string::npos) << key.name;
   EXPECT_TRUE(toml.starts_with("[model]\nname = \"cosmoflow\""));

@@ -34,6 +34,7 @@ void run_predict(const Communicator& world, PredictArguments arguments) {
     if (plan.samples.count == 0) return;
     const Hdf5Source source({.shape = executor.network().input(), .targets_required = false});
     source.read(arguments.input.string(), plan.input.own, sample);
+    check_transform(sample, input_transform(config.data));
   });
   MiniBatch batch{.size = 1, .transform = input_transform(config.data)};
   if (plan.samples.count > 0) {

@@ -29,6 +29,7 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
       throw UsageError("a grid of {} ranks on {}", options_.grid.size(), world_.size());
     }
     const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
+    require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state", plan);
     parameters_.emplace(plan);
     parameters_->initialize(options_.seed);
     optimizer_.emplace(options_.backend, options_.optimizer, plan.trainable_elements);
@@ -43,18 +44,22 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
   }
 }
 
+/// Ranks of one node share what it has left. Throws ResourceError with the numbers.
+void Executor::require_memory(std::int64_t bytes, const char* what, const Plan& plan) const {
+  const std::int64_t sharing = world_.on_one_node() ? world_.size() : 1;
+  const std::int64_t available = available_memory_bytes() / sharing;
+  if (bytes <= available) return;
+  throw ResourceError(
+      "{} of a mini-batch of {} need {} on rank {}, but the node has {} left for each of its ranks: take a finer grid, "
+      "more "
+      "nodes, a smaller mini-batch or a smaller network",
+      what, plan.batch, format_bytes(static_cast<double>(bytes)), plan.rank,
+      format_bytes(static_cast<double>(available)));
+}
+
 void Executor::reserve(const Plan& plan) {
   if (plan.arena_bytes <= arena_bytes_) return;
-  const std::int64_t more = plan.arena_bytes - arena_bytes_;
-  const std::int64_t available = available_memory_bytes();
-  if (plan.arena_bytes > arena_.capacity() || more > available) {
-    throw ResourceError(
-        "a mini-batch of {} needs {} for activations on rank {}, but the node has {} left: take a finer grid, more "
-        "nodes "
-        "or a smaller mini-batch",
-        plan.batch, format_bytes(static_cast<double>(plan.arena_bytes)), plan.rank,
-        format_bytes(static_cast<double>(available)));
-  }
+  require_memory(plan.arena_bytes - arena_bytes_, "activations", plan);
   arena_bytes_ = plan.arena_bytes;
 }
 

@@ -66,6 +66,7 @@ public:
 
 private:
   BoundPlan& bound(Mode mode, std::int64_t batch);
+  void require_memory(std::int64_t bytes, const char* what, const Plan& plan) const;
   void reserve(const Plan& plan);
   StepResult run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate);
 

@@ -35,8 +35,10 @@ public:
   /// The steps that have a file checkpoint_<step>.h5, rising.
   [[nodiscard]] std::vector<std::int64_t> steps() const;
 
-private:
+  /// Renames the checkpoints of later steps than `step` to *.damaged, so that nobody goes on from them.
   void set_aside_later_than(std::int64_t step) const;
+
+private:
   void remove_leftovers() const;
   void mark_best(const std::filesystem::path& file) const;
   void retire() const;

@@ -17,6 +17,7 @@ struct ModelConfig {
   bool batch_norm = true;
   double dropout_keep = 0.8;  ///< 1 switches dropout off
   std::string pool = "average";
+  std::int64_t pool_window = 3;
   double batch_norm_decay = 0.999;
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };

@@ -45,6 +45,10 @@ std::string check_width(std::int64_t width) {
   return width >= 32 && width <= 65536 && width % 16 == 0 ? "" : "a multiple of 16 from 32 up (to 65536)";
 }
 
+std::string check_pool_window(std::int64_t window) {
+  return window == 2 || window == 3 ? "" : "2 or 3";
+}
+
 std::string check_split(const std::array<double, 3>& split) {
   const double sum = split[0] + split[1] + split[2];
   const bool fractions = std::ranges::all_of(split, [](double part) { return part >= 0 && part <= 1; });
@@ -88,6 +92,8 @@ std::vector<ConfigKey> make_keys() {
       model("batch_norm", &M::batch_norm, "batch normalisation behind every convolution"),
       model("dropout_keep", &M::dropout_keep, "share of features kept; 1 switches dropout off", above_0_to_1),
       model("pool", &M::pool, "\"average\" or \"max\"", one_of({"average", "max"})),
+      model("pool_window", &M::pool_window, "voxels along each side of a pool's window: 3 (padding 1) or 2 (none)",
+            check_pool_window),
       model("batch_norm_decay", &M::batch_norm_decay, "of the running averages, per step", below_1),
       data("path", &D::path, "a directory of HDF5 files", check_not_empty),
       data("format", &D::format, "layout of the files", one_of({"cosmoflow"}, {"lits"})),

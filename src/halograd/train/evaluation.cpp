@@ -1,5 +1,7 @@
 #include "halograd/train/evaluation.hpp"
 
+#include "halograd/train/model.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -87,7 +89,10 @@ void BatchFeed::request(const std::vector<std::int64_t>& samples) {
 }
 
 const MiniBatch& BatchFeed::next() {
-  agree(world_, [&] { raw_ = &loader_.take(); });
+  agree(world_, [&] {
+    raw_ = &loader_.take();
+    for (const RawSample& sample : raw_->samples) check_transform(sample, batch_.transform);
+  });
   batch_.size = sizes_.front();
   sizes_.erase(sizes_.begin());
   batch_.samples.clear();

@@ -3,8 +3,18 @@
 #include "halograd/core/error.hpp"
 #include "halograd/models/cosmoflow.hpp"
 
+#include <algorithm>
+
 namespace halograd {
 namespace {
+
+template <typename Value>
+double smallest(const std::vector<std::byte>& voxels) {
+  const auto* const values = reinterpret_cast<const Value*>(voxels.data());
+  Value low = 0;
+  for (std::size_t i = 0; i < voxels.size() / sizeof(Value); ++i) low = std::min(low, values[i]);
+  return static_cast<double>(low);
+}
 
 void broadcast(const Communicator& world, std::string& text) {
   text = world.all_gather(text).front();
@@ -53,6 +63,7 @@ Network build_network(const ModelConfig& model) {
                     .batch_norm = model.batch_norm,
                     .dropout_keep = static_cast<float>(model.dropout_keep),
                     .pool = model.pool == "max" ? PoolKind::max : PoolKind::average,
+                    .pool_window = model.pool_window,
                     .batch_norm_decay = model.batch_norm_decay});
 }
 
@@ -68,6 +79,16 @@ ExecutorOptions executor_options(const Config& config, std::int64_t ranks) {
 
 InputTransform input_transform(const DataConfig& data) {
   return data.transform == "log1p" ? InputTransform::log1p : InputTransform::none;
+}
+
+void check_transform(const RawSample& sample, InputTransform transform) {
+  if (transform != InputTransform::log1p) return;
+  double low = 0;
+  if (sample.layout.dtype == DType::i16) low = smallest<std::int16_t>(sample.voxels);
+  if (sample.layout.dtype == DType::f32) low = smallest<float>(sample.voxels);
+  if (low > -1) return;
+  throw DataError("{}: `full` holds {}, which has no log1p; expected counts from 0 up, or data.transform = \"none\"",
+                  sample.file, low);
 }
 
 std::vector<NamedArray> model_arrays(ParameterStore& parameters) {

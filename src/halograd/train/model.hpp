@@ -1,5 +1,6 @@
 #pragma once
 
+#include "halograd/data/sample.hpp"
 #include "halograd/exec/executor.hpp"
 #include "halograd/train/checkpoint.hpp"
 #include "halograd/train/config.hpp"
@@ -20,6 +21,9 @@ Network build_network(const ModelConfig& model);
 ExecutorOptions executor_options(const Config& config, std::int64_t ranks);
 
 InputTransform input_transform(const DataConfig& data);
+
+/// Throws DataError naming the file where a voxel's transform is no number: log1p of -1 or less.
+void check_transform(const RawSample& sample, InputTransform transform);
 
 /// How many numbers `array` has.
 std::int64_t element_count(const NamedArray& array);

@@ -175,7 +175,10 @@ void Trainer::run_step(std::int64_t batch_index) {
                                 .decay_steps = decay_steps(config_.train, sampler_.batches_per_epoch())};
   const double rate = schedule.at(state_.step);
   const StepResult result = executor_.train(batch, state_.step, rate);
-  if (!std::isfinite(result.loss)) throw not_finite("the loss", fmt::format("{}", result.loss));
+  if (!std::isfinite(result.loss)) {
+    set_aside_untried();
+    throw not_finite("the loss", result.loss);
+  }
   const double end = now_seconds();
   epoch_loss_sum_ += result.loss * static_cast<double>(batch.size);
   epoch_samples_ += batch.size;
@@ -206,7 +209,7 @@ void Trainer::finish_epoch() {
   const Evaluation validation =
       evaluate(executor_, dataset_, Split::validation, config_.train.batch_size, input_transform(config_.data));
   if (!validation.predictions.empty() && !std::isfinite(validation.loss)) {
-    throw not_finite("the validation loss", fmt::format("{}", validation.loss));
+    throw not_finite("the validation loss", validation.loss);
   }
   const double train_loss = epoch_loss_sum_ / static_cast<double>(epoch_samples_);
   const double speed = static_cast<double>(epoch_samples_) / epoch_seconds_;
@@ -230,19 +233,33 @@ void Trainer::finish_epoch() {
   if (best || due) write_checkpoint(best);
 }
 
-NumericalError Trainer::not_finite(const std::string& what, const std::string& value) const {
+NumericalError Trainer::not_finite(const std::string& what, double value) const {
   const std::string good = last_written_ < 0
-                               ? "there is no good checkpoint yet"
+                               ? "there is no good checkpoint"
                                : fmt::format("the last good checkpoint is that of step {}", last_written_);
-  return NumericalError("{} is {} at step {} (epoch {}): lower train.learning_rate; {}", what, value, state_.step,
-                        state_.epoch, good);
+  return NumericalError("{} is {} at step {} (epoch {}): lower train.learning_rate; {}", what,
+                        std::isnan(value) ? "not a number" : "infinite", state_.step, state_.epoch, good);
+}
+
+/// A checkpoint is good once a step from it has given a finite loss. One that has not is left to look at, but not to be
+/// resumed from.
+void Trainer::set_aside_untried() {
+  if (last_written_ != state_.step) return;
+  std::int64_t good = -1;
+  agree(world_, [&] {
+    if (!leads()) return;
+    if (state_.step > 0) store_.set_aside_later_than(state_.step - 1);
+    const std::vector<std::int64_t> left = store_.steps();
+    if (!left.empty() && left.back() < state_.step) good = left.back();
+  });
+  last_written_ = world_.all_reduce_max(good);
 }
 
 void Trainer::write_checkpoint(bool best) {
   progress_.pause();
   agree(world_, [&] {
     const std::vector<NamedArray> arrays = training_arrays(executor_.parameters(), executor_.optimizer());
-    if (!all_finite(arrays)) throw not_finite("a weight", "no longer finite");
+    if (!all_finite(arrays)) throw not_finite("a weight", std::numeric_limits<double>::quiet_NaN());
     if (!leads()) return;
     state_.counters[samples_counter] = dataset_.size();
     state_.optimizer_steps = executor_.optimizer().steps();
@@ -259,7 +276,7 @@ void Trainer::finish_run() {
   const Evaluation test =
       evaluate(executor_, dataset_, Split::test, config_.train.batch_size, input_transform(config_.data));
   if (!test.predictions.empty() && !std::isfinite(test.loss)) {
-    throw not_finite("the test loss", fmt::format("{}", test.loss));
+    throw not_finite("the test loss", test.loss);
   }
   if (!leads()) return;
   const nlohmann::ordered_json metrics = cosmology_metrics(test);

@@ -44,7 +44,8 @@ private:
   void finish_epoch();
   void finish_run();
   void write_checkpoint(bool best);
-  [[nodiscard]] NumericalError not_finite(const std::string& what, const std::string& value) const;
+  [[nodiscard]] NumericalError not_finite(const std::string& what, double value) const;
+  void set_aside_untried();
   [[nodiscard]] bool done() const;
   [[nodiscard]] bool leads() const { return world_.rank() == 0; }
 
