@@ -1,5 +1,5 @@
-// The steady state allocates nothing: allocations through operator new are counted, on all threads of the process. oneDNN
-// makes a list of a few arguments each time a primitive runs; those stay below the size from which one counts.
+// The steady state allocates nothing: allocations through operator new are counted, on all threads of the process.
+// oneDNN makes a list of a few arguments each time a primitive runs; those stay below the size from which one counts.
 #include "exec/support.hpp"
 #include "halograd/models/cosmoflow.hpp"
 
