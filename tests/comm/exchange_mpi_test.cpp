@@ -62,7 +62,6 @@ TEST_P(ExchangePaths, RingOfUnevenMessagesThatChange) {
   const Ring ring(comm, 117);
   Exchange exchange(comm, ring.peers());
   EXPECT_EQ(exchange.peers(), 2U);
-  EXPECT_GT(exchange.held_bytes(), 0);
   std::int64_t wrong = 0;
   for (int turn = 0; turn < 1000; ++turn) wrong += ring.turn(exchange, turn);
   EXPECT_EQ(wrong, 0);

@@ -52,6 +52,7 @@ TEST(Network, RefusesWhatDoesNotFit) {
   EXPECT_THROW(net.add("conv1", Convolution{2}), UsageError);
   EXPECT_THROW(net.add("fc1", FullyConnected{2}), UsageError);
   EXPECT_THROW(net.add("pool1", Pool{PoolKind::average, Window{Extent::cube(9), Extent::cube(2), {}}}), UsageError);
+  EXPECT_THROW(net.add("pool2", Pool{PoolKind::max, Window{Extent::cube(7), Extent::cube(2), {}}}), UsageError);
   EXPECT_THROW(net.add("drop", Dropout{0.0F}), UsageError);
   net.add("loss", MeanSquaredError{});
   EXPECT_THROW(net.add("conv2", Convolution{2}), UsageError);

@@ -113,6 +113,15 @@ int Communicator::rank() const {
 int Communicator::size() const {
   return implementation_->size;
 }
+int Communicator::ranks_on_node() const {
+  const Implementation& c = *implementation_;
+  return static_cast<int>(std::ranges::count(c.node_of, c.node_of[static_cast<std::size_t>(c.rank)]));
+}
+
+bool Communicator::uses_shared_memory() const {
+  return implementation_->one_node && implementation_->shared_memory;
+}
+
 bool Communicator::on_one_node() const {
   return implementation_->one_node;
 }

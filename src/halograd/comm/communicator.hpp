@@ -21,6 +21,10 @@ public:
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] bool on_one_node() const;
+  /// How many of its ranks share this rank's node.
+  [[nodiscard]] int ranks_on_node() const;
+  /// Whether messages go through shared memory: all on one node, and HALOGRAD_SHARED_MEMORY does not say 0.
+  [[nodiscard]] bool uses_shared_memory() const;
 
   /// Collective. Ranks of one colour, in the order of `key`.
   [[nodiscard]] Communicator split(int color, int key) const;

@@ -288,8 +288,4 @@ void Exchange::release() {
   implementation_->release();
 }
 
-std::int64_t Exchange::held_bytes() const {
-  return implementation_->segment.bytes() + implementation_->buffer.bytes();
-}
-
 }  // namespace halograd

@@ -35,7 +35,6 @@ public:
   void run();
   [[nodiscard]] const std::byte* receive_buffer(std::size_t peer) const;
   void release();
-  [[nodiscard]] std::int64_t held_bytes() const;
 
 private:
   struct Implementation;

@@ -16,7 +16,6 @@ public:
   MpiSum(const Communicator& communicator, std::int64_t largest_count);
 
   void run(T* values, std::int64_t count, bool contributes);
-  [[nodiscard]] std::int64_t held_bytes() const { return staging_.bytes(); }
 
 private:
   void run_small(T* values, std::int64_t count, bool contributes);

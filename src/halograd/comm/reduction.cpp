@@ -48,12 +48,6 @@ void SumReduction<T>::run(T* values, std::int64_t count, bool contributes) {
     std::fill_n(values, count, T{0});
 }
 
-template <typename T>
-std::int64_t SumReduction<T>::held_bytes() const {
-  const auto& self = *implementation_;
-  return (self.shared ? self.shared->held_bytes() : 0) + (self.mpi ? self.mpi->held_bytes() : 0);
-}
-
 template class SumReduction<float>;
 template class SumReduction<double>;
 

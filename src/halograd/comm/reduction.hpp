@@ -21,7 +21,6 @@ public:
   /// Collective. values: [count], replaced by their sums. A rank that does not contribute (a replica whose share is
   /// counted elsewhere) passes contributes = false: its values count as zero and are replaced all the same.
   void run(T* values, std::int64_t count, bool contributes = true);
-  [[nodiscard]] std::int64_t held_bytes() const;
 
 private:
   struct Implementation;

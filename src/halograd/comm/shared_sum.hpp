@@ -18,7 +18,6 @@ public:
   static std::optional<SharedSum> make(const Communicator& communicator, std::int64_t largest_count);
 
   void run(T* values, std::int64_t count, bool contributes);
-  [[nodiscard]] std::int64_t held_bytes() const { return segment_.bytes(); }
 
 private:
   struct Control;

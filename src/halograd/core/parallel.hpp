@@ -13,7 +13,9 @@ inline int thread_count() {
 }
 
 /// From here on the calling thread runs its loops alone: for threads that work beside the computing ones.
-inline void work_alone() { omp_set_num_threads(1); }
+inline void work_alone() {
+  omp_set_num_threads(1);
+}
 
 /// Calls `body(begin, end, thread)` once a thread on contiguous, near-equal parts of [0, count). Parts depend on the
 /// number of threads only, so that sums per part come out the same run after run. `body` must not throw.

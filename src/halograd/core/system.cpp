@@ -17,14 +17,6 @@ std::int64_t peak_rss_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-std::int64_t current_rss_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::int64_t total = 0;
-  std::int64_t resident = 0;
-  statm >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
 std::int64_t available_memory_bytes() {
   std::ifstream meminfo("/proc/meminfo");
   std::string key;

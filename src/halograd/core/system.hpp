@@ -8,9 +8,6 @@ namespace halograd {
 /// The most memory this process has held in RAM so far, in bytes (getrusage).
 std::int64_t peak_rss_bytes();
 
-/// Memory this process holds in RAM now, in bytes.
-std::int64_t current_rss_bytes();
-
 /// Memory the node could still hand out, in bytes (MemAvailable).
 std::int64_t available_memory_bytes();
 

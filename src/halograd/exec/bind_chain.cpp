@@ -86,7 +86,8 @@ void BoundPlan::update_running_averages(const ChainUnit& unit, ChainState& state
   const std::int64_t channels = unit.desc.channels;
   const double total = unit.statistics_count;
   const double unbiased = total > 1 ? total / (total - 1) : 1;
-  const double weight = std::max(1.0 - unit.decay, 1.0 / static_cast<double>(context_.step + 1));
+  const double usual = 1.0 - unit.decay;
+  const double weight = context_.averages_begin ? std::max(usual, 1.0 / static_cast<double>(context_.step + 1)) : usual;
   float* const running_mean = to_.parameters->value(unit.gamma + 2);
   float* const running_variance = to_.parameters->value(unit.gamma + 3);
   double* const averages = state.scratch.data();

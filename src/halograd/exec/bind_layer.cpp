@@ -6,7 +6,7 @@
 
 namespace halograd {
 
-BoundPlan::Task BoundPlan::bind_layer(const Step& step) {
+BoundPlan::Task BoundPlan::bind_convolution(const Step& step) {
   const auto unit = static_cast<std::size_t>(step.unit);
   switch (step.kind) {
     case StepKind::convolution_forward: {
@@ -31,6 +31,13 @@ BoundPlan::Task BoundPlan::bind_layer(const Step& step) {
       return [kernel = convolutions_[unit].kernel.get(), x = address(u.x), dy = address(u.y),
               dw = to_.parameters->gradient(u.weight)] { kernel->backward_weights(x, dy, dw); };
     }
+    default: return {};
+  }
+}
+
+BoundPlan::Task BoundPlan::bind_layer(const Step& step) {
+  const auto unit = static_cast<std::size_t>(step.unit);
+  switch (step.kind) {
     case StepKind::dense_forward: {
       const DenseUnit& u = plan_.denses[unit];
       return [kernel = denses_[unit].get(), x = address(u.x), w = to_.parameters->value(u.weight),

@@ -25,6 +25,13 @@ FaceBuffers<T> face_addresses(const FaceTiles& tiles, const BoundPlan& plan) {
 
 BoundPlan::BoundPlan(Plan plan, const Binding& binding) : plan_(std::move(plan)), to_(binding) {
   make_kernels();
+}
+
+void BoundPlan::connect() {
+  for (const ExchangePlan& exchange : plan_.exchanges) {
+    exchanges_.emplace_back(to_.backend, to_.fabric->group(), exchange,
+                            [this](BufferId buffer) { return address(buffer); });
+  }
   jobs_.resize(plan_.steps.size());
   tickets_.resize(plan_.steps.size());
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) tasks_.push_back(bind(i));
@@ -55,10 +62,6 @@ void BoundPlan::make_kernels() {
     state.received = face_addresses<const float>(unit.received, *this);
     chains_.push_back(std::move(state));
   }
-  for (const ExchangePlan& exchange : plan_.exchanges) {
-    exchanges_.emplace_back(to_.backend, to_.fabric->group(), exchange,
-                            [this](BufferId buffer) { return address(buffer); });
-  }
 }
 
 BoundPlan::Task BoundPlan::bind(std::size_t index) {
@@ -67,7 +70,7 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
     case StepKind::load_input: return [this] { load(*context_.batch); };
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
-    case StepKind::convolution_backward_weights:
+    case StepKind::convolution_backward_weights: return bind_convolution(step);
     case StepKind::copy:
     case StepKind::flatten_forward:
     case StepKind::flatten_backward:
@@ -143,15 +146,6 @@ StepResult BoundPlan::run(const StepContext& context) {
   if (plan_.mode == Mode::train) to_.parameters->changed();
   if (!plan_.losses.empty()) result.loss = loss_ / plan_.losses.front().global_elements;
   return result;
-}
-
-std::int64_t BoundPlan::held_bytes() const {
-  std::int64_t bytes = 0;
-  for (const PackedConvolution& convolution : convolutions_) bytes += convolution.kernel->held_bytes();
-  for (const auto& dense : denses_) bytes += dense->held_bytes();
-  for (const ChainState& chain : chains_) bytes += chain.kernel->held_bytes();
-  for (const HaloExchange& exchange : exchanges_) bytes += exchange.held_bytes();
-  return bytes;
 }
 
 std::vector<std::string> BoundPlan::implementations() const {

@@ -20,6 +20,7 @@ struct StepContext {
   std::int64_t step = 0;
   double learning_rate = 0;
   std::uint64_t seed = 0;
+  bool averages_begin = true;  ///< running averages begin at step 0, as the plain mean of the first steps
 };
 
 /// What a plan is bound to; shared by all plans of an executor.
@@ -35,19 +36,20 @@ struct Binding {
 /// Running allocates nothing and decides nothing. Internal to exec/.
 class BoundPlan {
 public:
-  /// Collective over the fabric's world.
+  /// Makes the kernels. Throws what they throw; connect() then makes it ready to run.
   BoundPlan(Plan plan, const Binding& binding);
   BoundPlan(const BoundPlan&) = delete;
   BoundPlan& operator=(const BoundPlan&) = delete;
 
-  /// Writes a mini-batch into the input buffer, ahead of a run with the same samples' data left out.
+  /// Collective over the fabric's world. Sets up the messages.
+  void connect();
+  /// Writes a mini-batch's voxels and targets into their buffers, ahead of a run with the same samples' data left out.
   void load(const MiniBatch& batch);
   /// Collective. Runs every step.
   StepResult run(const StepContext& context);
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] float* address(BufferId buffer) const;
-  [[nodiscard]] std::int64_t held_bytes() const;
   /// "conv1: jit:avx512_core, …" for each convolution.
   [[nodiscard]] std::vector<std::string> implementations() const;
 
@@ -74,6 +76,7 @@ private:
 
   void make_kernels();
   Task bind(std::size_t step);
+  Task bind_convolution(const Step& step);
   Task bind_layer(const Step& step);
   Task bind_chain(const Step& step);
   Task bind_communication(std::size_t step);

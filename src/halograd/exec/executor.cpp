@@ -29,7 +29,7 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
       throw UsageError("a grid of {} ranks on {}", options_.grid.size(), world_.size());
     }
     const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
-    require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state", plan);
+    require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state");
     parameters_.emplace(plan);
     parameters_->initialize(options_.seed);
     optimizer_.emplace(options_.backend, options_.optimizer, plan.trainable_elements);
@@ -45,38 +45,36 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
 }
 
 /// Ranks of one node share what it has left. Throws ResourceError with the numbers.
-void Executor::require_memory(std::int64_t bytes, const char* what, const Plan& plan) const {
-  const std::int64_t sharing = world_.on_one_node() ? world_.size() : 1;
-  const std::int64_t available = available_memory_bytes() / sharing;
+void Executor::require_memory(std::int64_t bytes, const std::string& what) const {
+  const std::int64_t available = available_memory_bytes() / world_.ranks_on_node();
   if (bytes <= available) return;
   throw ResourceError(
-      "{} of a mini-batch of {} need {} on rank {}, but the node has {} left for each of its ranks: take a finer grid, "
-      "more "
+      "{} need {} on rank {}, but the node has {} left for each of its ranks: take a finer grid, more "
       "nodes, a smaller mini-batch or a smaller network",
-      what, plan.batch, format_bytes(static_cast<double>(bytes)), plan.rank,
-      format_bytes(static_cast<double>(available)));
+      what, format_bytes(static_cast<double>(bytes)), world_.rank(), format_bytes(static_cast<double>(available)));
 }
 
 void Executor::reserve(const Plan& plan) {
-  if (plan.arena_bytes <= arena_bytes_) return;
-  require_memory(plan.arena_bytes - arena_bytes_, "activations", plan);
-  arena_bytes_ = plan.arena_bytes;
+  const std::int64_t more = std::max<std::int64_t>(0, plan.arena_bytes - arena_bytes_);
+  require_memory(more + plan.message_buffer_bytes(), fmt::format("activations of a mini-batch of {}", plan.batch));
+  arena_bytes_ += more;
 }
 
 BoundPlan& Executor::bound(Mode mode, std::int64_t batch) {
   const auto known = plans_.find({mode, batch});
   if (known != plans_.end()) return *known->second;
-  std::optional<Plan> plan;
-  agree(world_, [&] {
-    plan.emplace(compile(network_, compile_options(options_, world_.rank(), mode, batch)));
-    reserve(*plan);
-  });
+  std::unique_ptr<BoundPlan> made;
   const Binding binding{.backend = options_.backend,
                         .fabric = fabric_ ? &*fabric_ : nullptr,
                         .parameters = &*parameters_,
                         .optimizer = &*optimizer_,
                         .arena = arena_.data()};
-  auto made = std::make_unique<BoundPlan>(std::move(*plan), binding);
+  agree(world_, [&] {
+    Plan plan = compile(network_, compile_options(options_, world_.rank(), mode, batch));
+    reserve(plan);
+    made = std::make_unique<BoundPlan>(std::move(plan), binding);
+  });
+  made->connect();
   return *plans_.emplace(std::pair{mode, batch}, std::move(made)).first->second;
 }
 
@@ -87,7 +85,11 @@ const Plan& Executor::prepare(Mode mode, std::int64_t batch) {
 StepResult Executor::run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate) {
   BoundPlan& plan = bound(mode, batch.size);
   last_ = &plan;
-  return plan.run({.batch = &batch, .step = step, .learning_rate = learning_rate, .seed = options_.seed});
+  return plan.run({.batch = &batch,
+                   .step = step,
+                   .learning_rate = learning_rate,
+                   .seed = options_.seed,
+                   .averages_begin = !continue_averages_});
 }
 
 StepResult Executor::train(const MiniBatch& batch, std::int64_t step, double learning_rate) {
@@ -110,12 +112,6 @@ std::span<const float> Executor::input_gradient() const {
   const Plan& plan = last_->plan();
   const std::int64_t elements = plan.samples.count * plan.input.shape.channels * plan.input.gradient.box.volume();
   return {last_->address(plan.input.gradient.buffer), static_cast<std::size_t>(elements)};
-}
-
-std::int64_t Executor::held_bytes() const {
-  std::int64_t bytes = 0;
-  for (const auto& [key, plan] : plans_) bytes += plan->held_bytes();
-  return bytes;
 }
 
 std::vector<std::string> Executor::implementations(Mode mode, std::int64_t batch) {

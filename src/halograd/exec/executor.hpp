@@ -34,10 +34,17 @@ public:
   /// ranks alike.
   Executor(const Network& network, const Communicator& world, const ExecutorOptions& options);
 
+  Executor(const Executor&) = delete;  // bound plans point into it
+  Executor& operator=(const Executor&) = delete;
+
+  /// Batch norm's running averages go on from the values there (of given weights) at their usual decay. Otherwise they
+  /// begin anew at step 0, as the plain mean of the first steps.
+  void continue_running_averages() { continue_averages_ = true; }
+
   /// Compiles and binds ahead of the first step (else the first step does). Collective.
   const Plan& prepare(Mode mode, std::int64_t batch);
 
-  /// Writes a mini-batch's voxels into the input buffer without running, so that steps on the same samples (with their
+  /// Writes a mini-batch's voxels and targets in place without running, so that steps on the same samples (with their
   /// data left out) need neither the raw voxels nor the time to convert them. Not collective once prepared.
   void load(Mode mode, const MiniBatch& batch) { bound(mode, batch.size).load(batch); }
 
@@ -60,13 +67,11 @@ public:
   [[nodiscard]] const Communicator& world() const { return world_; }
   /// The largest arena of any plan so far, in bytes.
   [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_; }
-  /// Beside it: packed weights, scratch and messages.
-  [[nodiscard]] std::int64_t held_bytes() const;
   [[nodiscard]] std::vector<std::string> implementations(Mode mode, std::int64_t batch);
 
 private:
   BoundPlan& bound(Mode mode, std::int64_t batch);
-  void require_memory(std::int64_t bytes, const char* what, const Plan& plan) const;
+  void require_memory(std::int64_t bytes, const std::string& what) const;
   void reserve(const Plan& plan);
   StepResult run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate);
 
@@ -75,6 +80,7 @@ private:
   ExecutorOptions options_;
   ReservedMemory arena_;
   std::int64_t arena_bytes_ = 0;
+  bool continue_averages_ = false;
   std::optional<ParameterStore> parameters_;
   std::optional<Optimizer> optimizer_;
   std::map<std::pair<Mode, std::int64_t>, std::unique_ptr<BoundPlan>> plans_;

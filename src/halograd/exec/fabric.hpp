@@ -18,7 +18,6 @@ public:
   Fabric(const Communicator& world, const ProcessGrid& grid, std::int64_t largest_statistics,
          std::int64_t largest_bucket);
 
-  [[nodiscard]] const Communicator& world() const { return world_; }
   /// The ranks that share this rank's samples, numbered as Site and Transfer::peer do.
   [[nodiscard]] const Communicator& group() const { return group_; }
   [[nodiscard]] Lane& halo_lane() { return *halo_lane_; }

@@ -43,10 +43,4 @@ void HaloExchange::run() {
   }
 }
 
-std::int64_t HaloExchange::held_bytes() const {
-  std::int64_t bytes = 0;
-  for (const Phase& phase : phases_) bytes += phase.exchange.held_bytes();
-  return bytes;
-}
-
 }  // namespace halograd

@@ -19,7 +19,6 @@ public:
 
   /// Collective; runs on a lane.
   void run();
-  [[nodiscard]] std::int64_t held_bytes() const;
 
 private:
   struct Copy {

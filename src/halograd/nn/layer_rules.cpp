@@ -53,6 +53,9 @@ GlobalShape output_shape(const Layer& layer, const std::string& name, const Glob
           },
           [&](const Pool& pool) {
             check_window(pool.window, name, input.extent);
+            if (pool.window.kernel.volume() > 256) {  // max pooling remembers the winner in a byte
+              throw UsageError("layer {}: a pool's window holds at most 256 voxels", name);
+            }
             return GlobalShape{input.channels, pool.window.output_extent(input.extent)};
           },
           [&](const Dropout& dropout) {
@@ -68,6 +71,7 @@ GlobalShape output_shape(const Layer& layer, const std::string& name, const Glob
             if (input.extent != Extent::cube(1)) {
               throw UsageError("layer {}: a dense layer needs a flattened input: put flatten before it", name);
             }
+            if (dense.features < 1) throw UsageError("layer {}: needs at least one feature", name);
             return GlobalShape{dense.features, Extent::cube(1)};
           },
           [&](const auto&) { return input; },

@@ -153,7 +153,8 @@ void Compiler::backward_dense(std::size_t stage) {
 }
 
 void Compiler::backward_flatten(std::size_t stage) {
-  if (idle()) return;
+  const bool wanted = stage > 0 || options_.input_gradient;
+  if (idle() || !wanted) return;
   const FlattenUnit& unit = plan_.flattens[static_cast<std::size_t>(stages_[stage].unit)];
   emit({.kind = StepKind::flatten_backward,
         .unit = stages_[stage].unit,

@@ -30,13 +30,6 @@ void join_chain(Stage& chain, int rank, NodeId id, const Node& node) {
 
 }  // namespace
 
-NodeId Stage::last() const {
-  for (const auto& id : {node, dropout, pool, activation, batch_norm}) {
-    if (id) return *id;
-  }
-  return {};
-}
-
 std::vector<Stage> fuse(const Network& network) {
   std::vector<Stage> stages;
   int last_rank = 4;  // nothing can join

@@ -22,9 +22,6 @@ struct Stage {
   std::optional<NodeId> activation;
   std::optional<NodeId> pool;
   std::optional<NodeId> dropout;
-
-  /// The last layer in it.
-  [[nodiscard]] NodeId last() const;
 };
 
 /// The network as stages. Between two convolutions, and before one at the network's start that does not read the input

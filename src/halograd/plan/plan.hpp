@@ -58,7 +58,6 @@ struct ChainUnit {
   BufferId dout = no_buffer;
   BufferId argmax = no_buffer;
   BufferId statistics = no_buffer;  ///< f64 [2C] moments or sums, then f32 [2C] mean and inverse deviation
-  bool faces_travel = false;        ///< whether pooling reads neighbours' voxels anywhere in the group
   FaceTiles faces;
   FaceTiles dfaces;
   FaceTiles received;
@@ -92,7 +91,7 @@ struct LossUnit {
   bool contributes = true;     ///< to the sum over ranks
 };
 
-/// What the network takes: own voxels go into `buffer`, which holds `box` ([N, box, C] f32).
+/// What the network takes: own voxels go into `tile` ([N, tile.box, C] f32), which may hold margins too.
 struct InputUnit {
   GlobalShape shape;
   Box own;
@@ -100,7 +99,7 @@ struct InputUnit {
   Tile gradient;  ///< with CompileOptions::input_gradient: where the input's gradient is left
 };
 
-/// What it gives: the prediction (before the loss) on this rank, [N, box, C] f32.
+/// What it gives: the prediction (before the loss) on this rank, [N, own, C] f32.
 struct OutputUnit {
   GlobalShape shape;
   Box own;

@@ -27,9 +27,10 @@ void broadcast_state(const Communicator& world, CheckpointState& state) {
   world.broadcast(&state.best_validation_loss, sizeof state.best_validation_loss, 0);
   broadcast(world, state.config);
   broadcast(world, state.version);
-  double loss_sum = state.values["epoch_loss_sum"];
-  world.broadcast(&loss_sum, sizeof loss_sum, 0);
-  state.values["epoch_loss_sum"] = loss_sum;
+  for (const char* name : {"epoch_loss_sum", "epoch_seconds"}) {
+    double& value = state.values[name];
+    world.broadcast(&value, sizeof value, 0);
+  }
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ SamplerOptions sampler_options(const Config& config) {
 /// optimiser.
 bool makes_another_run(const std::string& key) {
   return key.starts_with("model.") || key == "data.split" || key == "data.seed" || key == "data.transform" ||
-         key == "train.batch_size" || key == "train.seed" || key == "train.optimizer";
+         key == "train.batch_size" || key == "train.seed" || key == "train.optimizer" || key == "train.momentum" ||
+         key == "parallel.batch_norm_statistics";
 }
 
 /// Refuses to go on from a checkpoint of another run.
@@ -100,8 +101,10 @@ void Trainer::open_run() {
     executor_.parameters().changed();
     log::info("starting from the weights in {}", config_.train.initial_checkpoint);
   }
+  if (!config_.train.initial_checkpoint.empty()) executor_.continue_running_averages();
+  const std::int64_t arena_bytes = world_.all_reduce_max(executor_.arena_bytes());
   agree(world_, [&] {
-    if (leads()) begin_metrics();
+    if (leads()) begin_metrics(arena_bytes);
   });
   if (leads()) progress_ = Progress(ProgressOptions::standard());
 }
@@ -112,11 +115,12 @@ void Trainer::load_state(const std::string& file) {
   executor_.optimizer().set_steps(state_.optimizer_steps);
   epoch_loss_sum_ = state_.values["epoch_loss_sum"];
   epoch_samples_ = state_.batch * config_.train.batch_size;
+  epoch_seconds_ = state_.values["epoch_seconds"];
   last_written_ = state_.step;
   log::info("resuming from {} (epoch {}, step {})", file, state_.epoch, state_.step);
 }
 
-void Trainer::begin_metrics() {
+void Trainer::begin_metrics(std::int64_t arena_bytes) {
   if (options_.resume) {
     metrics_.emplace(MetricsLog::resume(directory_.metrics_file(), {.epoch = state_.epoch, .step = state_.step}));
   } else {
@@ -129,13 +133,17 @@ void Trainer::begin_metrics() {
                              .data_groups = grid.data,
                              .threads = thread_count(),
                              .parameters = network_.trainable_parameters(),
-                             .arena_bytes = executor_.arena_bytes()});
-  log::info(
-      "{} {}: {} parameters, {} training samples, grid {} with {} data-parallel group{}, {} thread{} a rank, {} of "
-      "activations on rank 0, messages by {}",
-      config_.model.name, config_.model.width, network_.trainable_parameters(), sampler_.samples(), grid.spatial_name(),
-      grid.data, grid.data == 1 ? "" : "s", thread_count(), thread_count() == 1 ? "" : "s",
-      format_bytes(static_cast<double>(executor_.arena_bytes())), world_.on_one_node() ? "shared memory" : "MPI");
+                             .arena_bytes = arena_bytes});
+  const auto count = [](std::int64_t number, const char* what) {
+    return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+  };
+  log::info("{} {}: {} parameters, {}, grid {} with {}, {} a rank, {} of activations{}", config_.model.name,
+            config_.model.width, network_.trainable_parameters(), count(sampler_.samples(), "training sample"),
+            grid.spatial_name(), count(grid.data, "data-parallel group"), count(thread_count(), "thread"),
+            format_bytes(static_cast<double>(arena_bytes)),
+            world_.size() == 1            ? ""
+            : world_.uses_shared_memory() ? ", messages by shared memory"
+                                          : ", messages by MPI");
 }
 
 bool Trainer::done() const {
@@ -152,7 +160,7 @@ void Trainer::run() {
 
 void Trainer::run_epoch() {
   const std::int64_t batches = sampler_.batches_per_epoch();
-  const double begin = now_seconds();
+  const double begin = now_seconds() - epoch_seconds_;
   feed_->request(sampler_.mini_batch(state_.epoch, state_.batch));
   while (state_.batch < batches && !done()) {
     const std::int64_t batch = state_.batch;
@@ -160,9 +168,9 @@ void Trainer::run_epoch() {
     if (!last) feed_->request(sampler_.mini_batch(state_.epoch, batch + 1));
     run_step(batch);
     const std::int64_t every = config_.train.checkpoint_every_steps;
+    epoch_seconds_ = now_seconds() - begin;
     if (every > 0 && state_.step % every == 0 && state_.batch < batches) write_checkpoint(false);
   }
-  epoch_seconds_ = now_seconds() - begin;
   if (state_.batch == batches) finish_epoch();
 }
 
@@ -226,19 +234,26 @@ void Trainer::finish_epoch() {
   state_.batch = 0;
   epoch_loss_sum_ = 0;
   epoch_samples_ = 0;
+  epoch_seconds_ = 0;
   const bool best = validation.loss < state_.best_validation_loss;
   if (best) state_.best_validation_loss = validation.loss;
-  const std::int64_t every = config_.train.checkpoint_every_epochs;
-  const bool due = every > 0 && state_.epoch % every == 0;
-  if (best || due) write_checkpoint(best);
+  const auto due = [](std::int64_t every, std::int64_t count) { return every > 0 && count % every == 0; };
+  if (best || due(config_.train.checkpoint_every_epochs, state_.epoch) ||
+      due(config_.train.checkpoint_every_steps, state_.step)) {
+    write_checkpoint(best);
+  }
 }
 
 NumericalError Trainer::not_finite(const std::string& what, double value) const {
+  return not_finite(what, std::isnan(value) ? "not a number" : "infinite");
+}
+
+NumericalError Trainer::not_finite(const std::string& what, const char* value) const {
   const std::string good = last_written_ < 0
                                ? "there is no good checkpoint"
                                : fmt::format("the last good checkpoint is that of step {}", last_written_);
-  return NumericalError("{} is {} at step {} (epoch {}): lower train.learning_rate; {}", what,
-                        std::isnan(value) ? "not a number" : "infinite", state_.step, state_.epoch, good);
+  return NumericalError("{} is {} at step {} (epoch {}): lower train.learning_rate; {}", what, value, state_.step,
+                        state_.epoch, good);
 }
 
 /// A checkpoint is good once a step from it has given a finite loss. One that has not is left to look at, but not to be
@@ -259,11 +274,12 @@ void Trainer::write_checkpoint(bool best) {
   progress_.pause();
   agree(world_, [&] {
     const std::vector<NamedArray> arrays = training_arrays(executor_.parameters(), executor_.optimizer());
-    if (!all_finite(arrays)) throw not_finite("a weight", std::numeric_limits<double>::quiet_NaN());
+    if (!all_finite(arrays)) throw not_finite("a weight", "not finite");
     if (!leads()) return;
     state_.counters[samples_counter] = dataset_.size();
     state_.optimizer_steps = executor_.optimizer().steps();
     state_.values["epoch_loss_sum"] = epoch_loss_sum_;
+    state_.values["epoch_seconds"] = epoch_seconds_;
     state_.config = to_toml(config_);
     state_.version = options_.version;
     metrics_->sync();

@@ -38,13 +38,14 @@ public:
 private:
   void open_run();
   void load_state(const std::string& file);
-  void begin_metrics();
+  void begin_metrics(std::int64_t arena_bytes);
   void run_epoch();
   void run_step(std::int64_t batch_index);
   void finish_epoch();
   void finish_run();
   void write_checkpoint(bool best);
   [[nodiscard]] NumericalError not_finite(const std::string& what, double value) const;
+  [[nodiscard]] NumericalError not_finite(const std::string& what, const char* value) const;
   void set_aside_untried();
   [[nodiscard]] bool done() const;
   [[nodiscard]] bool leads() const { return world_.rank() == 0; }
