@@ -125,6 +125,15 @@ TEST(Resume, BeginsWithTheGivenWeightsWhereThereIsNoCheckpointYet) {
 
 // --- Grids, groups and the samplers' order ------------------------------------------------------------------------
 
+TEST(Checkpoints, ByStepsComeAtTheEndOfAnEpochToo) {
+  const TemporaryDirectory directory;
+  const fs::path run = directory / "run";
+  // Nine samples to train on are five steps an epoch; without validation no checkpoint is written for being the best.
+  const std::string options = "--set data.split=[0.75,0,0.25] --set train.checkpoint_every_steps=5 --max-steps 6";
+  ASSERT_EQ(train(0, run, options).exit_code, 0);
+  EXPECT_TRUE(fs::exists(checkpoint(run, 5)));
+}
+
 TEST(Groups, SomeWithoutASampleTrainAlike) {
   const TemporaryDirectory directory;
   const ProgramRun run = train(4, directory / "run", "--grid 1x1x1");  // four groups share two samples, then one
