@@ -22,17 +22,18 @@ struct ChainDesc {
   std::int64_t channels = 0;
   Extent in_extent;  ///< the whole volume of y
   Box in;            ///< this rank's part of it; y: [N,D,H,W,C] of this box, dense
-  Halo faces = {};        ///< neighbours' voxels of y around `in` that pooling reads
-  Halo returned = {};     ///< own voxels, counted from each side, that neighbours' pooling reads (their faces, seen from here)
+  Halo faces = {};   ///< neighbours' voxels of y around `in` that pooling reads
+  Halo returned =
+      {};  ///< own voxels, counted from each side, that neighbours' pooling reads (their faces, seen from here)
   bool normalise = false;
   float negative_slope = 1;  ///< 1: no activation; 0: ReLU; 0.01: leaky ReLU
   PoolKind pool = PoolKind::none;
-  Window window = {};     ///< of the pool; 1/1/0 without one
-  float keep = 1;    ///< dropout's keep probability; 1: no dropout
-  Extent out_extent; ///< the whole volume of the output
-  Box out;           ///< this rank's part of it
-  Box dst;           ///< the voxels that the destination buffer holds, dense: `out` widened by margins or, where a strided
-                     ///< consumer skips voxels, narrowed. Output voxels outside it are not written (their gradient is 0).
+  Window window = {};  ///< of the pool; 1/1/0 without one
+  float keep = 1;      ///< dropout's keep probability; 1: no dropout
+  Extent out_extent;   ///< the whole volume of the output
+  Box out;             ///< this rank's part of it
+  Box dst;  ///< the voxels that the destination buffer holds, dense: `out` widened by margins or, where a strided
+            ///< consumer skips voxels, narrowed. Output voxels outside it are not written (their gradient is 0).
   bool training = true;
 };
 
@@ -44,8 +45,8 @@ struct Normalisation {
   const float* beta = nullptr;
 };
 
-/// Neighbours' voxels around a box, one dense buffer a side (null where the width is 0), for dimension i in order D, H, W:
-/// [N, …] with the face's width along i, extents widened by both faces along dimensions before i, and plain extents
+/// Neighbours' voxels around a box, one dense buffer a side (null where the width is 0), for dimension i in order D, H,
+/// W: [N, …] with the face's width along i, extents widened by both faces along dimensions before i, and plain extents
 /// along those after it; so corners live in the later dimensions' faces.
 template <typename T>
 struct FaceBuffers {
@@ -75,9 +76,9 @@ public:
   /// This rank's mean and summed squared distance from it, in double, over all samples and voxels: mean, m2: [C].
   virtual void moments(const float* y, double* mean, double* m2) = 0;
 
-  /// Writes the output voxels `part` (inside `out`, any box) into dst: [N,D,H,W,C] of `dst`. Max pooling in training also
-  /// writes which voxel of its window won, argmax: [N,D,H,W,C] bytes of `out`, counted w fastest (the first wins a tie).
-  /// Where a part needs no face voxel, `faces` may hold anything.
+  /// Writes the output voxels `part` (inside `out`, any box) into dst: [N,D,H,W,C] of `dst`. Max pooling in training
+  /// also writes which voxel of its window won, argmax: [N,D,H,W,C] bytes of `out`, counted w fastest (the first wins a
+  /// tie). Where a part needs no face voxel, `faces` may hold anything.
   virtual void forward(const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
                        const DropoutKey& dropout, const Box& part, float* dst, std::uint8_t* argmax) = 0;
 
@@ -86,17 +87,17 @@ public:
   virtual void backward_faces(const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
                               const FaceBuffers<float>& dfaces) = 0;
 
-  /// Adds Σ dz and Σ dz·ẑ over the voxels `part` (inside `in`, any box) to sums: [2·C], where ẑ is z before gamma and beta and
-  /// dz the gradient of z. `received` holds what neighbours' outputs gave to this rank's activations, added in: buffers laid
-  /// out like faces (widened by `faces` along earlier dimensions) but `returned` wide and lying inside the box; only
-  /// their voxels inside `in` are read. Null where the width is 0.
+  /// Adds Σ dz and Σ dz·ẑ over the voxels `part` (inside `in`, any box) to sums: [2·C], where ẑ is z before gamma and
+  /// beta and dz the gradient of z. `received` holds what neighbours' outputs gave to this rank's activations, added
+  /// in: buffers laid out like faces (widened by `faces` along earlier dimensions) but `returned` wide and lying inside
+  /// the box; only their voxels inside `in` are read. Null where the width is 0.
   virtual void backward_sums(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
                              const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
                              double* sums) = 0;
 
-  /// dy = gradient of y over `in`; may be y itself. With normalise, sums: [2·C] over everything that shares the statistics, of
-  /// `count` elements a channel (Ioffe and Szegedy 2015): dy = gamma·inverse_deviation·(dz − sums₀/count − ẑ·sums₁/count).
-  /// A null `sums` means fixed statistics (their gradient terms drop out).
+  /// dy = gradient of y over `in`; may be y itself. With normalise, sums: [2·C] over everything that shares the
+  /// statistics, of `count` elements a channel (Ioffe and Szegedy 2015): dy = gamma·inverse_deviation·(dz − sums₀/count
+  /// − ẑ·sums₁/count). A null `sums` means fixed statistics (their gradient terms drop out).
   virtual void backward_data(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
                              const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
                              const double* sums, double count, float* dy) = 0;

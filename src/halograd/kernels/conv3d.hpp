@@ -9,8 +9,8 @@
 
 namespace halograd {
 
-/// A convolution on one rank. Inputs are a dense NDHWC buffer that already holds the neighbours' voxels (margins), so that
-/// `pad_lo` counts the zeros before its first voxel only where the volume ends there; zeros behind the last voxel
+/// A convolution on one rank. Inputs are a dense NDHWC buffer that already holds the neighbours' voxels (margins), so
+/// that `pad_lo` counts the zeros before its first voxel only where the volume ends there; zeros behind the last voxel
 /// follow from the extents.
 struct Conv3dDesc {
   std::int64_t samples = 0;

@@ -16,7 +16,8 @@ struct AdamStep {
 };
 
 /// w −= rate · m̂ / (√v̂ + ε), with m and v updated from the gradient g; [count] each.
-void adam_update(Backend backend, const AdamStep& adam, const float* g, float* w, float* m, float* v, std::int64_t count);
+void adam_update(Backend backend, const AdamStep& adam, const float* g, float* w, float* m, float* v,
+                 std::int64_t count);
 
 struct SgdStep {
   double learning_rate = 1e-2;

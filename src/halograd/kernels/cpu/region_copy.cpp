@@ -10,8 +10,12 @@ namespace {
 /// A row along w is contiguous in both buffers, and longer runs are where the region is as wide as both boxes.
 struct Rows {
   explicit Rows(const RegionCopy& copy)
-      : region(copy.region), from(copy.from), to(copy.to), length(region.extent().w * copy.channels),
-        channels(copy.channels), count(copy.samples * region.extent().d * region.extent().h) {}
+      : region(copy.region),
+        from(copy.from),
+        to(copy.to),
+        length(region.extent().w * copy.channels),
+        channels(copy.channels),
+        count(copy.samples * region.extent().d * region.extent().h) {}
 
   [[nodiscard]] std::int64_t offset(const Box& box, std::int64_t row) const {
     const Extent inner = region.extent();
