@@ -1,9 +1,12 @@
 # halograd_tests(<folder> LINK <target>... [RANKS <n>...]): see tests/CMakeLists.txt.
-# Threads that wait must give their core away: tests share the machine with each other and with everything else on it.
+
 # Under the address sanitizer: MPI keeps memory until the process ends, and one test counts allocations with operators
 # of its own.
 set(HALOGRAD_SANITIZER_ENVIRONMENT ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0)
-set(HALOGRAD_SERIAL_ENVIRONMENT ${HALOGRAD_SANITIZER_ENVIRONMENT} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_WAIT_POLICY=passive)
+
+# Threads that wait must give their core away: tests share the machine with each other and with everything else on it.
+set(HALOGRAD_SERIAL_ENVIRONMENT ${HALOGRAD_SANITIZER_ENVIRONMENT}
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_WAIT_POLICY=passive)
 set(HALOGRAD_MPI_ENVIRONMENT ${HALOGRAD_SANITIZER_ENVIRONMENT}
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0 OMP_NUM_THREADS=1)
