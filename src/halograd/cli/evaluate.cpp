@@ -44,17 +44,12 @@ void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
   const Config config = load_same_config(world, arguments.config, arguments.overrides);
   const Split split = split_named(arguments.split);
   const Network network = build_network(config.model);
-  const Dataset dataset = Dataset::open(world, {.path = config.data.path,
-                                                .format = config.data.format,
-                                                .shape = network.input(),
-                                                .split = config.data.split,
-                                                .seed = static_cast<std::uint64_t>(config.data.seed)});
+  const Dataset dataset = Dataset::open(world, dataset_options(config.data, network.input()));
   if (dataset.samples(split).empty()) {
     throw DataError("{}: data.split leaves no sample for {}", config.data.path, arguments.split);
   }
   Executor executor(network, world, executor_options(config, world.size()));
-  load_arrays(world, arguments.checkpoint, model_arrays(executor.parameters()), nullptr);
-  executor.parameters().changed();
+  load_weights(executor, arguments.checkpoint);
   const Evaluation found = evaluate(executor, dataset, split, config.train.batch_size, input_transform(config.data));
   if (!std::isfinite(found.loss)) {
     throw NumericalError("{}: the {} loss is {}; expected weights that give a finite one",

@@ -25,8 +25,7 @@ void run_predict(const Communicator& world, PredictArguments arguments) {
   if (!arguments.grid.empty()) arguments.overrides.push_back("parallel.grid=" + arguments.grid);
   const Config config = load_same_config(world, arguments.config, arguments.overrides);
   Executor executor(build_network(config.model), world, executor_options(config, world.size()));
-  load_arrays(world, arguments.checkpoint, model_arrays(executor.parameters()), nullptr);
-  executor.parameters().changed();
+  load_weights(executor, arguments.checkpoint);
   // A mini-batch of one: the first group has it, the others go along without a sample.
   const Plan& plan = executor.prepare(Mode::predict, 1);
   RawSample sample;

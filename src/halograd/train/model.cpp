@@ -78,6 +78,14 @@ ExecutorOptions executor_options(const Config& config, std::int64_t ranks) {
           .seed = static_cast<std::uint64_t>(config.train.seed)};
 }
 
+DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape) {
+  return {.path = data.path,
+          .format = data.format,
+          .shape = shape,
+          .split = data.split,
+          .seed = static_cast<std::uint64_t>(data.seed)};
+}
+
 InputTransform input_transform(const DataConfig& data) {
   return data.transform == "log1p" ? InputTransform::log1p : InputTransform::none;
 }
@@ -128,6 +136,11 @@ void load_arrays(const Communicator& world, const std::filesystem::path& file, s
     world.broadcast(array.data, element_count(array) * static_cast<std::int64_t>(sizeof(float)), 0);
   }
   if (state != nullptr) broadcast_state(world, *state);
+}
+
+void load_weights(Executor& executor, const std::filesystem::path& file) {
+  load_arrays(executor.world(), file, model_arrays(executor.parameters()), nullptr);
+  executor.parameters().changed();
 }
 
 }  // namespace halograd

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "halograd/data/dataset.hpp"
 #include "halograd/data/sample.hpp"
 #include "halograd/exec/executor.hpp"
 #include "halograd/train/checkpoint.hpp"
@@ -20,6 +21,9 @@ Network build_network(const ModelConfig& model);
 /// How [parallel] and [train] want it run on `ranks` ranks. Throws UsageError where the grid does not divide them.
 ExecutorOptions executor_options(const Config& config, std::int64_t ranks);
 
+/// The samples that [data] describes, for a network that takes `shape`.
+DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape);
+
 InputTransform input_transform(const DataConfig& data);
 
 /// Throws DataError naming the file where a voxel's transform is no number: log1p of -1 or less.
@@ -38,5 +42,9 @@ std::vector<NamedArray> training_arrays(ParameterStore& parameters, Optimizer& o
 /// checkpoint, not weights alone). Throws DataError on all ranks alike.
 void load_arrays(const Communicator& world, const std::filesystem::path& file, std::span<const NamedArray> arrays,
                  CheckpointState* state);
+
+/// Collective. Takes the weights of a checkpoint, or of a file of weights alone, into `executor`. Throws as
+/// load_arrays.
+void load_weights(Executor& executor, const std::filesystem::path& file);
 
 }  // namespace halograd

@@ -15,14 +15,6 @@ namespace {
 
 constexpr const char* samples_counter = "data/samples";
 
-DatasetOptions dataset_options(const Config& config, const Network& network) {
-  return {.path = config.data.path,
-          .format = config.data.format,
-          .shape = network.input(),
-          .split = config.data.split,
-          .seed = static_cast<std::uint64_t>(config.data.seed)};
-}
-
 SamplerOptions sampler_options(const Config& config) {
   return {.batch = config.train.batch_size, .shuffle = true, .seed = static_cast<std::uint64_t>(config.train.seed)};
 }
@@ -73,7 +65,7 @@ Trainer::Trainer(const Communicator& world, const Config& config, const TrainerO
       options_(options),
       directory_(options.run_directory),
       network_(build_network(config.model)),
-      dataset_(Dataset::open(world, dataset_options(config, network_))),
+      dataset_(Dataset::open(world, dataset_options(config.data, network_.input()))),
       executor_(network_, world, executor_options(config, world.size())),
       sampler_(dataset_.samples(Split::train), sampler_options(config)),
       store_(directory_.checkpoints(), config.train.checkpoints_kept) {
@@ -97,8 +89,7 @@ void Trainer::open_run() {
   if (!newest.empty()) {
     load_state(newest);
   } else if (!config_.train.initial_checkpoint.empty()) {
-    load_arrays(world_, config_.train.initial_checkpoint, model_arrays(executor_.parameters()), nullptr);
-    executor_.parameters().changed();
+    load_weights(executor_, config_.train.initial_checkpoint);
     log::info("starting from the weights in {}", config_.train.initial_checkpoint);
   }
   if (!config_.train.initial_checkpoint.empty()) executor_.continue_running_averages();
