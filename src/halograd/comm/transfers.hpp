@@ -1,0 +1,37 @@
+#pragma once
+
+#include "halograd/comm/communicator.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace halograd {
+
+/// Messages of any size between ranks, posted one by one and waited for together: for traffic that is another one each
+/// time (an Exchange is for what stays the same). Large messages travel in pieces. Between two ranks messages arrive in
+/// the order in which both sides post them, and both must give the same bytes. Used from one thread.
+class Transfers {
+public:
+  /// Collective over the communicator.
+  explicit Transfers(const Communicator& communicator);
+  ~Transfers();
+  Transfers(Transfers&&) noexcept;
+  Transfers& operator=(Transfers&&) noexcept;
+
+  /// Posts `bytes` for `peer`, which is another rank; `data` stays untouched until wait() returns.
+  void send(int peer, const std::byte* data, std::int64_t bytes);
+  void receive(int peer, std::byte* data, std::int64_t bytes);
+  /// Returns when everything posted has been sent and received; sleeps rather than hold a core. Throws ResourceError
+  /// where a message fails or the calling thread is cancelled (comm/waiting.hpp): the buffers must then stay.
+  void wait();
+
+  [[nodiscard]] const Communicator& communicator() const;
+  /// Sent by this rank so far.
+  [[nodiscard]] std::int64_t bytes_sent() const;
+
+private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace halograd

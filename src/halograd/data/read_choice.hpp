@@ -1,0 +1,29 @@
+#pragma once
+
+#include "halograd/data/group_reader.hpp"
+
+#include <optional>
+#include <string>
+
+namespace halograd {
+
+/// What the configuration says of reading.
+struct ReadOptions {
+  bool whole_samples = false;         ///< data.io = "sample": the baseline
+  std::optional<ReadDriver> driver{}; ///< nothing: "auto"
+};
+
+struct ReadChoice {
+  ReadPlan plan;
+  std::string why;               ///< for the log, one line
+  std::int64_t probe_bytes = 0;  ///< read from the file by this rank to find out
+};
+
+/// Collective over `world`, of whose groups `reader` is this rank's own. Picks driver and shape for samples that lie in
+/// their files as `place` does: by rule where there is nothing to weigh (one rank, whole samples, a depth cut of a
+/// contiguous file), else by reading `place` a few times each way and taking what was fastest on the slowest rank. The
+/// same choice on all ranks. What `options` fixes stays fixed. Throws DataError on all ranks alike.
+ReadChoice choose_read_plan(const Communicator& world, GroupReader& reader, const SamplePlace& place,
+                            const ReadOptions& options);
+
+}  // namespace halograd
