@@ -2,6 +2,7 @@
 
 #include "halograd/comm/communicator.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -18,12 +19,17 @@ public:
   Transfers(Transfers&&) noexcept;
   Transfers& operator=(Transfers&&) noexcept;
 
-  /// Posts `bytes` for `peer`, which is another rank; `data` stays untouched until wait() returns.
+  /// Posts `bytes` for `peer`, which is another rank; `data` stays untouched until wait() returns. Throws UsageError
+  /// for this rank itself, and so always in a process without MPI.
   void send(int peer, const std::byte* data, std::int64_t bytes);
   void receive(int peer, std::byte* data, std::int64_t bytes);
   /// Returns when everything posted has been sent and received; sleeps rather than hold a core. Throws ResourceError
-  /// where a message fails or the calling thread is cancelled (comm/waiting.hpp): the buffers must then stay.
+  /// where a message fails or the calling thread is cancelled (comm/waiting.hpp). Then MPI may still read and write the
+  /// buffers of what is outstanding, even when this object is gone: whoever owns them must not give them back (or wait
+  /// again, where the messages may yet come).
   void wait();
+  /// Whether anything posted has not been waited for with success: while so, its buffers must stay.
+  [[nodiscard]] bool pending() const;
 
   [[nodiscard]] const Communicator& communicator() const;
   /// Sent by this rank so far.
