@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace halograd {
 
@@ -16,5 +17,9 @@ double now_seconds();
 
 /// "1.50 GiB", "12.0 MiB": three significant digits.
 std::string format_bytes(double bytes);
+
+/// "8GiB", "1.5 GiB", "100KiB", "4GB" (powers of 1000), "123" (bytes); units B, K, M, G, T and P, in any case. Throws
+/// UsageError for anything else, or more than 64 bits hold.
+std::int64_t parse_bytes(std::string_view text);
 
 }  // namespace halograd
