@@ -1,11 +1,11 @@
 #pragma once
 
 #include "halograd/core/memory.hpp"
+#include "halograd/data/store_file.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -20,28 +20,30 @@ struct StoreOptions {
 };
 
 /// One rank's hyperslabs of the samples its group owns, in the files' own type: in memory as far as the budget goes,
-/// the rest in one file on the node's disk, which nobody else sees (it is unlinked at once). Not collective.
+/// the rest in one file on the node's disk, which nobody else sees (it is unlinked at once). Not collective; used from
+/// one thread.
 class SampleStore {
 public:
-  /// `sizes`: the bytes of each sample that will be stored, in the order of storing; `ranks_on_node` share its disk.
-  /// Takes the disk space (not the memory) now. Throws ResourceError with the numbers where they do not fit: needed,
-  /// memory budget, disk space and which directory, and what would help.
+  /// `sizes`: the bytes of each sample that will be stored, in the order of storing; each goes to memory where it still
+  /// fits there and else to disk. `ranks_on_node` share the disk. Takes the disk space (not the memory) now. Throws
+  /// ResourceError with the numbers where they do not fit: needed, memory budget, disk space and which directory, and
+  /// what would help. Throws UsageError with StoreKind::off.
   SampleStore(const StoreOptions& options, const std::vector<std::int64_t>& sizes, std::int64_t ranks_on_node);
-  ~SampleStore();
-  SampleStore(const SampleStore&) = delete;
-  SampleStore& operator=(const SampleStore&) = delete;
 
   [[nodiscard]] bool holds(std::int64_t sample) const { return places_.contains(sample); }
 
-  /// Where to put a sample's bytes before store(): its place in memory, or a buffer on the way to the disk.
+  /// Where to put a sample's bytes before store(): its place in memory, or a buffer on the way to the disk, which the
+  /// next place_for() uses again: at most one sample is on its way to the disk. Throws UsageError for a sample that has
+  /// a place already and for more than was announced.
   std::byte* place_for(std::int64_t sample, std::int64_t bytes);
   /// Keeps what was put there. Throws ResourceError naming the directory where the disk fails.
   void store(std::int64_t sample);
   /// A stored sample: in memory, or read into `scratch`. Throws ResourceError naming the directory.
   const std::byte* fetch(std::int64_t sample, std::vector<std::byte>& scratch) const;
 
-  [[nodiscard]] std::int64_t memory_bytes() const { return memory_used_; }
-  [[nodiscard]] std::int64_t disk_bytes() const { return disk_used_; }
+  /// Given out so far, rounded up to cache lines.
+  [[nodiscard]] std::int64_t memory_bytes() const { return used_.memory; }
+  [[nodiscard]] std::int64_t disk_bytes() const { return used_.disk; }
 
 private:
   struct Place {
@@ -49,12 +51,16 @@ private:
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
   };
-  std::filesystem::path directory_;
-  ReservedMemory memory_;
-  int file_ = -1;
-  std::int64_t memory_used_ = 0;
-  std::int64_t memory_limit_ = 0;
-  std::int64_t disk_used_ = 0;
+  struct Usage {
+    std::int64_t memory = 0;
+    std::int64_t disk = 0;
+  };
+  static Place next_place(Usage& used, std::int64_t memory_limit, std::int64_t bytes);
+
+  ReservedMemory memory_;  // as much as the samples may take of it
+  StoreFile file_;
+  Usage announced_;
+  Usage used_;
   std::unordered_map<std::int64_t, Place> places_;
   std::unordered_map<std::int64_t, Place> pending_;  // given out, not stored yet
   std::vector<std::byte> on_the_way_;
