@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -68,12 +69,17 @@ namespace {
 TEST(SteadyState, AllocatesNothingButOnednnsArgumentLists) {
   const Communicator world = Communicator::world();
   const ProcessGrid grid{1, world.size(), 1, 1};
-  Executor executor(cosmoflow({.width = 32}), world, {.grid = grid});
+  Executor executor(cosmoflow({.width = 32}), world, {.grid = grid, .input_slots = 2});
   const test::RandomBatch samples(executor.prepare(Mode::train, 2), 1);
-  for (std::int64_t step = 0; step < 2; ++step) executor.train(samples.view(), step, 1e-4);
+  std::array<MiniBatch, 2> batches{samples.view(), samples.view()};
+  batches[1].slot = 1;
+  const auto train = [&](std::int64_t step) {
+    executor.train(batches[static_cast<std::size_t>(step % 2)], step, 1e-4);
+  };
+  for (std::int64_t step = 0; step < 2; ++step) train(step);
   world.barrier();
   const std::int64_t before = allocations;
-  for (std::int64_t step = 2; step < 5; ++step) executor.train(samples.view(), step, 1e-4);
+  for (std::int64_t step = 2; step < 5; ++step) train(step);
   const std::int64_t during = allocations - before;
   EXPECT_EQ(during, 0);
 }

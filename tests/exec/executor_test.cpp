@@ -67,6 +67,36 @@ TEST(Load, PutsInputAndTargetsInPlaceForEveryLaterStep) {
   }
 }
 
+TEST(InputSlots, HoldAMiniBatchEachForWhicheverStepNamesThem) {
+  Executor executor(normalised(), Communicator::self(), {.input_slots = 2});
+  const Plan& plan = executor.prepare(Mode::train, 2);
+  const test::RandomBatch first(plan, 1);
+  const test::RandomBatch second(plan, 11);
+  const double first_loss = executor.train(first.view(), 0, 0).loss;
+  const double second_loss = executor.train(second.view(), 0, 0).loss;
+  ASSERT_NE(first_loss, second_loss);
+
+  MiniBatch in_one = second.view();
+  in_one.slot = 1;
+  executor.load(Mode::train, in_one);
+  for (SampleView& sample : in_one.samples) sample.data = nullptr;
+  EXPECT_EQ(executor.train(first.view(), 0, 0).loss, first_loss);  // converts into slot 0
+  EXPECT_EQ(executor.train(in_one, 0, 0).loss, second_loss);
+  MiniBatch in_zero = first.view();
+  for (SampleView& sample : in_zero.samples) sample.data = nullptr;
+  EXPECT_EQ(executor.train(in_zero, 0, 0).loss, first_loss);
+  EXPECT_EQ(executor.arena_bytes(), plan.arena_bytes + plan.input_bytes());
+
+  const auto of_no_slot = [&](int slot) {
+    MiniBatch batch = first.view();
+    batch.slot = slot;
+    return batch;
+  };
+  EXPECT_THROW(executor.train(of_no_slot(2), 0, 0), UsageError);
+  EXPECT_THROW(executor.load(Mode::train, of_no_slot(-1)), UsageError);
+  EXPECT_THROW(Executor(normalised(), Communicator::self(), {.input_slots = 0}), UsageError);
+}
+
 TEST(Executor, SaysWhatIsWrong) {
   Executor executor(normalised(), Communicator::self(), {});
   const test::RandomBatch batch(executor.prepare(Mode::train, 2), 1);

@@ -5,7 +5,7 @@
 namespace halograd {
 
 PlanFigures figures_of(const Plan& plan, int optimizer_slots) {
-  PlanFigures figures{.arena_bytes = plan.arena_bytes,
+  PlanFigures figures{.arena_bytes = plan.arena_bytes + plan.input_bytes(),
                       .parameter_bytes = plan.parameter_bytes(optimizer_slots),
                       .message_buffer_bytes = plan.message_buffer_bytes(),
                       .halo_bytes = plan.halo_bytes_sent()};

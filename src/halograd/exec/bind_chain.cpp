@@ -4,6 +4,23 @@
 #include <cmath>
 
 namespace halograd {
+namespace {
+
+template <typename T>
+FaceBuffers<T> face_addresses(const FaceTiles& tiles, const BoundPlan& plan) {
+  FaceBuffers<T> faces;
+  for (std::size_t i = 0; i < 3; ++i) {
+    faces.lo[i] = plan.address(tiles.lo[i].buffer);
+    faces.hi[i] = plan.address(tiles.hi[i].buffer);
+  }
+  return faces;
+}
+
+std::uint8_t* argmax_address(const ChainUnit& unit, const BoundPlan& plan) {
+  return reinterpret_cast<std::uint8_t*>(plan.address(unit.argmax));
+}
+
+}  // namespace
 
 DropoutKey BoundPlan::dropout_key(const ChainUnit& unit) const {
   return {random_stream(context_.seed, RandomPurpose::dropout, unit.dropout_index,
@@ -16,33 +33,35 @@ BoundPlan::Task BoundPlan::bind_chain(const Step& step) {
   const auto part = static_cast<std::size_t>(step.part);
   const ChainUnit& unit = plan_.chains[index];
   ChainState& state = chains_[index];
-  float* const y = address(unit.y);
-  float* const dst = address(unit.dst);
-  float* const dout = address(unit.dout);
-  auto* const argmax = unit.argmax >= 0 ? reinterpret_cast<std::uint8_t*>(address(unit.argmax)) : nullptr;
   switch (step.kind) {
     case StepKind::chain_moments:
-      return [&state, y, channels = unit.desc.channels] {
-        state.kernel->moments(y, state.moments, state.moments + channels);
+      return [this, &unit, &state] {
+        state.kernel->moments(address(unit.y), state.moments, state.moments + unit.desc.channels);
       };
     case StepKind::running_statistics: return [this, &unit, &state] { use_running_statistics(unit, state); };
     case StepKind::chain_forward:
-      return [this, &unit, &state, part, y, dst, argmax] {
-        state.kernel->forward(y, state.faces, state.norm, dropout_key(unit), unit.forward_parts[part], dst, argmax);
+      return [this, &unit, &state, part] {
+        state.kernel->forward(address(unit.y), face_addresses<const float>(unit.faces, *this), state.norm,
+                              dropout_key(unit), unit.forward_parts[part], address(unit.dst),
+                              argmax_address(unit, *this));
       };
     case StepKind::chain_backward_faces:
-      return [this, &unit, &state, dout, argmax] {
-        state.kernel->backward_faces(dout, argmax, dropout_key(unit), state.dfaces);
+      return [this, &unit, &state] {
+        state.kernel->backward_faces(address(unit.dout), argmax_address(unit, *this), dropout_key(unit),
+                                     face_addresses<float>(unit.dfaces, *this));
       };
     case StepKind::chain_backward_sums:
-      return [this, &unit, &state, part, y, dout, argmax] {
+      return [this, &unit, &state, part] {
         if (part == 0) std::fill_n(state.moments, 2 * unit.desc.channels, 0.0);
-        state.kernel->backward_sums(y, state.received, state.norm, dout, argmax, dropout_key(unit),
+        state.kernel->backward_sums(address(unit.y), face_addresses<const float>(unit.received, *this), state.norm,
+                                    address(unit.dout), argmax_address(unit, *this), dropout_key(unit),
                                     unit.sum_parts[part], state.moments);
       };
     case StepKind::chain_backward_data:
-      return [this, &unit, &state, y, dout, argmax] {
-        state.kernel->backward_data(y, state.received, state.norm, dout, argmax, dropout_key(unit), state.moments,
+      return [this, &unit, &state] {
+        float* const y = address(unit.y);  // dy is written over it
+        state.kernel->backward_data(y, face_addresses<const float>(unit.received, *this), state.norm,
+                                    address(unit.dout), argmax_address(unit, *this), dropout_key(unit), state.moments,
                                     unit.statistics_count, y);
       };
     default: return {};

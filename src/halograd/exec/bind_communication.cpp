@@ -24,7 +24,8 @@ BoundPlan::Task BoundPlan::bind_communication(std::size_t index) {
       return start_on(LaneKind::halo, index, [this, unit] { finish_statistics(plan_.chains[unit], chains_[unit]); });
     case StepKind::sums_start:
       return start_on(LaneKind::halo, index, [this, unit] { finish_sums(plan_.chains[unit], chains_[unit]); });
-    case StepKind::exchange_start: return start_on(LaneKind::halo, index, [this, unit] { exchanges_[unit].run(); });
+    case StepKind::exchange_start:
+      return start_on(LaneKind::halo, index, [this, unit] { exchanges_[unit].run(addresses_); });
     case StepKind::loss_sum_start:
       return start_on(LaneKind::halo, index, [this, contributes = plan_.losses[unit].contributes] {
         if (to_.fabric != nullptr) to_.fabric->world_sum().run(&loss_, 1, contributes);

@@ -11,34 +11,22 @@ bool is_wait(StepKind kind) {
          kind == StepKind::loss_sum_wait || kind == StepKind::bucket_wait;
 }
 
-template <typename T>
-FaceBuffers<T> face_addresses(const FaceTiles& tiles, const BoundPlan& plan) {
-  FaceBuffers<T> faces;
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (tiles.lo[i].buffer >= 0) faces.lo[i] = plan.address(tiles.lo[i].buffer);
-    if (tiles.hi[i].buffer >= 0) faces.hi[i] = plan.address(tiles.hi[i].buffer);
-  }
-  return faces;
-}
-
 }  // namespace
 
 BoundPlan::BoundPlan(Plan plan, const Binding& binding) : plan_(std::move(plan)), to_(binding) {
+  for (const BufferPlan& buffer : plan_.buffers) {
+    addresses_.push_back(buffer.external ? nullptr : reinterpret_cast<float*>(to_.arena + buffer.offset));
+  }
   make_kernels();
 }
 
 void BoundPlan::connect() {
   for (const ExchangePlan& exchange : plan_.exchanges) {
-    exchanges_.emplace_back(to_.backend, to_.fabric->group(), exchange,
-                            [this](BufferId buffer) { return address(buffer); });
+    exchanges_.emplace_back(to_.backend, to_.fabric->group(), exchange);
   }
   jobs_.resize(plan_.steps.size());
   tickets_.resize(plan_.steps.size());
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) tasks_.push_back(bind(i));
-}
-
-float* BoundPlan::address(BufferId buffer) const {
-  return reinterpret_cast<float*>(to_.arena + plan_.buffers[static_cast<std::size_t>(buffer)].offset);
 }
 
 void BoundPlan::make_kernels() {
@@ -57,9 +45,6 @@ void BoundPlan::make_kernels() {
       state.norm = {state.mean, state.mean + channels, to_.parameters->value(unit.gamma),
                     to_.parameters->value(unit.gamma + 1)};
     }
-    state.faces = face_addresses<const float>(unit.faces, *this);
-    state.dfaces = face_addresses<float>(unit.dfaces, *this);
-    state.received = face_addresses<const float>(unit.received, *this);
     chains_.push_back(std::move(state));
   }
 }
@@ -67,7 +52,7 @@ void BoundPlan::make_kernels() {
 BoundPlan::Task BoundPlan::bind(std::size_t index) {
   const Step& step = plan_.steps[index];
   switch (step.kind) {
-    case StepKind::load_input: return [this] { load(*context_.batch); };
+    case StepKind::load_input: return [this] { load(*context_.batch, context_.input); };
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
     case StepKind::convolution_backward_weights: return bind_convolution(step);
@@ -99,19 +84,19 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
   return {};
 }
 
-void BoundPlan::load(const MiniBatch& batch) {
-  const InputUnit& input = plan_.input;
-  const std::int64_t sample_elements = input.shape.channels * input.tile.box.volume();
+void BoundPlan::load(const MiniBatch& batch, float* input) const {
+  const InputUnit& unit = plan_.input;
+  const std::int64_t sample_elements = unit.shape.channels * unit.tile.box.volume();
   for (std::size_t n = 0; n < batch.samples.size(); ++n) {
     const SampleView& sample = batch.samples[n];
     if (sample.data == nullptr) continue;
     const ConvertDesc desc{.dtype = sample.dtype,
                            .transform = batch.transform,
-                           .channels = input.shape.channels,
+                           .channels = unit.shape.channels,
                            .channels_first = sample.channels_first,
-                           .source = input.own,
-                           .dst = input.tile.box};
-    float* const to = address(input.tile.buffer) + static_cast<std::int64_t>(n) * sample_elements;
+                           .source = unit.own,
+                           .dst = unit.tile.box};
+    float* const to = input + static_cast<std::int64_t>(n) * sample_elements;
     if (!convert_input(to_.backend, desc, sample.data, to)) {
       throw DataError("{}: a voxel is not a finite number after the input transform", sample.name);
     }
@@ -128,6 +113,7 @@ StepResult BoundPlan::run(const StepContext& context) {
                      context.batch->samples.size());
   }
   context_ = context;
+  addresses_[static_cast<std::size_t>(plan_.input.tile.buffer)] = context.input;
   loss_ = 0;
   if (to_.optimizer != nullptr && plan_.mode == Mode::train) to_.optimizer->begin_step(context.learning_rate);
   StepResult result;

@@ -17,6 +17,7 @@ namespace halograd {
 /// What changes from step to step.
 struct StepContext {
   const MiniBatch* batch = nullptr;
+  float* input = nullptr;  ///< the batch's input slot
   std::int64_t step = 0;
   double learning_rate = 0;
   std::uint64_t seed = 0;
@@ -33,7 +34,8 @@ struct Binding {
 };
 
 /// A Plan with its kernels made, its buffers placed and its messages set up: a list of closures that run in order.
-/// Running allocates nothing and decides nothing. Internal to exec/.
+/// Running allocates nothing and decides nothing. Closures look up where a buffer lies when they run, since the input's
+/// place changes from step to step. Internal to exec/.
 class BoundPlan {
 public:
   /// Makes the kernels. Throws what they throw; connect() then makes it ready to run.
@@ -43,13 +45,16 @@ public:
 
   /// Collective over the fabric's world. Sets up the messages.
   void connect();
-  /// Writes a mini-batch's voxels and targets into their buffers, ahead of a run with the same samples' data left out.
-  void load(const MiniBatch& batch);
+  /// Writes a mini-batch's voxels to `input` (as Plan::input.tile is laid out) and its targets into their buffer.
+  void load(const MiniBatch& batch, float* input) const;
   /// Collective. Runs every step.
   StepResult run(const StepContext& context);
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
-  [[nodiscard]] float* address(BufferId buffer) const;
+  /// Where a buffer lies (no_buffer: null); the input: where it lay in the last run.
+  [[nodiscard]] float* address(BufferId buffer) const {
+    return buffer < 0 ? nullptr : addresses_[static_cast<std::size_t>(buffer)];
+  }
   /// "conv1: jit:avx512_core, …" for each convolution.
   [[nodiscard]] std::vector<std::string> implementations() const;
 
@@ -69,9 +74,6 @@ private:
     float* mean = nullptr;      ///< [C], then the inverse deviation [C]
     std::vector<double> scratch;
     Normalisation norm;
-    FaceBuffers<const float> faces;
-    FaceBuffers<float> dfaces;
-    FaceBuffers<const float> received;
   };
 
   void make_kernels();
@@ -92,6 +94,7 @@ private:
   Binding to_;
   StepContext context_;
   double loss_ = 0;
+  std::vector<float*> addresses_;  ///< by buffer
   std::vector<PackedConvolution> convolutions_;
   std::vector<ChainState> chains_;
   std::vector<std::unique_ptr<Dense>> denses_;

@@ -4,6 +4,7 @@
 #include "halograd/core/system.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace halograd {
 namespace {
@@ -28,12 +29,17 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     if (options_.grid.size() != world_.size()) {
       throw UsageError("a grid of {} ranks on {}", options_.grid.size(), world_.size());
     }
+    if (options_.input_slots < 1) {
+      throw UsageError("an executor needs at least one input slot, not {}", options_.input_slots);
+    }
     const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
     require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state");
     parameters_.emplace(plan);
     parameters_->initialize(options_.seed);
     optimizer_.emplace(options_.backend, options_.optimizer, plan.trainable_elements);
+    input_box_ = plan.input.tile.box;
     arena_ = ReservedMemory(total_memory_bytes());
+    for (int i = 0; i < options_.input_slots; ++i) input_slots_.emplace_back(total_memory_bytes());
   });
   if (world_.size() > 1) {
     std::int64_t widest = 1;
@@ -55,9 +61,12 @@ void Executor::require_memory(std::int64_t bytes, const std::string& what) const
 }
 
 void Executor::reserve(const Plan& plan) {
-  const std::int64_t more = std::max<std::int64_t>(0, plan.arena_bytes - arena_bytes_);
+  const std::int64_t arena = std::max(arena_bytes_, plan.arena_bytes);
+  const std::int64_t input = std::max(input_bytes_, plan.input_bytes());
+  const std::int64_t more = arena - arena_bytes_ + options_.input_slots * (input - input_bytes_);
   require_memory(more + plan.message_buffer_bytes(), fmt::format("activations of a mini-batch of {}", plan.batch));
-  arena_bytes_ += more;
+  arena_bytes_ = arena;
+  input_bytes_ = input;
 }
 
 BoundPlan& Executor::bound(Mode mode, std::int64_t batch) {
@@ -71,6 +80,8 @@ BoundPlan& Executor::bound(Mode mode, std::int64_t batch) {
                         .arena = arena_.data()};
   agree(world_, [&] {
     Plan plan = compile(network_, compile_options(options_, world_.rank(), mode, batch));
+    // Who fills a slot need not know which plan will read it.
+    if (plan.input.tile.box != input_box_) throw std::logic_error("plans of one network differ in their input's box");
     reserve(plan);
     made = std::make_unique<BoundPlan>(std::move(plan), binding);
   });
@@ -82,10 +93,18 @@ const Plan& Executor::prepare(Mode mode, std::int64_t batch) {
   return bound(mode, batch).plan();
 }
 
+float* Executor::input_slot(int slot) const {
+  if (slot < 0 || slot >= options_.input_slots) {
+    throw UsageError("input slot {} of an executor with {}", slot, options_.input_slots);
+  }
+  return reinterpret_cast<float*>(input_slots_[static_cast<std::size_t>(slot)].data());
+}
+
 StepResult Executor::run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate) {
   BoundPlan& plan = bound(mode, batch.size);
   last_ = &plan;
   return plan.run({.batch = &batch,
+                   .input = input_slot(batch.slot),
                    .step = step,
                    .learning_rate = learning_rate,
                    .seed = options_.seed,

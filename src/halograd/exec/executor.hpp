@@ -19,12 +19,13 @@ struct ExecutorOptions {
   OptimizerOptions optimizer;
   std::uint64_t seed = 1;  ///< of the initial weights and of dropout
   std::int64_t bucket_bytes = CompileOptions{}.bucket_bytes;
+  int input_slots = 1;                       ///< two: one can be filled while a step reads the other
   bool input_gradient = false;               ///< see CompileOptions
   std::optional<Partition> input_partition;  ///< see CompileOptions
 };
 
-/// Runs a network on this rank of a grid: holds the parameters, one arena, and a bound plan for each mode and
-/// mini-batch size it was asked for. All members that run are collective over the communicator.
+/// Runs a network on this rank of a grid: holds the parameters, one arena, the input slots, and a bound plan for each
+/// mode and mini-batch size it was asked for. All members that run are collective over the communicator.
 ///
 ///     Executor executor(network, Communicator::world(), {.grid = grid});
 ///     StepResult result = executor.train(batch, step, learning_rate);
@@ -44,9 +45,16 @@ public:
   /// Compiles and binds ahead of the first step (else the first step does). Collective.
   const Plan& prepare(Mode mode, std::int64_t batch);
 
-  /// Writes a mini-batch's voxels and targets in place without running, so that steps on the same samples (with their
-  /// data left out) need neither the raw voxels nor the time to convert them. Not collective once prepared.
-  void load(Mode mode, const MiniBatch& batch) { bound(mode, batch.size).load(batch); }
+  /// Writes a mini-batch's voxels into its input slot and its targets in place without running, so that steps on the
+  /// same samples (with their data left out) need neither the raw voxels nor the time to convert them. Not collective
+  /// once prepared; not beside a step, since targets are in the arena.
+  void load(Mode mode, const MiniBatch& batch) { bound(mode, batch.size).load(batch, input_slot(batch.slot)); }
+
+  /// Where the step of a mini-batch with this `slot` finds its input: [local samples, Plan::input.tile.box, channels],
+  /// the box the same for every mode and size. Filled by load(), by a step whose samples have data, or, in own voxels
+  /// (Plan::input.own, the rest is the step's), by another thread while a step works on another slot. Throws UsageError
+  /// where there is no such slot.
+  [[nodiscard]] float* input_slot(int slot) const;
 
   /// One training step: forward, backward, update. `step` counts from 0 over the whole run.
   StepResult train(const MiniBatch& batch, std::int64_t step, double learning_rate);
@@ -57,7 +65,7 @@ public:
   /// This rank's part of the last evaluate's or predict's output: [local samples, Plan::output.own, channels].
   [[nodiscard]] std::span<const float> output() const;
   /// The last train's gradient of the network's input: [local samples, own box widened as Plan::input.tile says,
-  /// channels]. Needs input_gradient.
+  /// channels]. Needs input_gradient. May stand over the input, in its slot.
   [[nodiscard]] std::span<const float> input_gradient() const;
 
   [[nodiscard]] ParameterStore& parameters() { return *parameters_; }
@@ -65,8 +73,8 @@ public:
   [[nodiscard]] const Network& network() const { return network_; }
   [[nodiscard]] const ExecutorOptions& options() const { return options_; }
   [[nodiscard]] const Communicator& world() const { return world_; }
-  /// The largest arena of any plan so far, in bytes.
-  [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_; }
+  /// The largest arena and the largest input (one slot) of any plan so far, in bytes.
+  [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_ + input_bytes_; }
   [[nodiscard]] std::vector<std::string> implementations(Mode mode, std::int64_t batch);
 
 private:
@@ -79,7 +87,10 @@ private:
   Communicator world_;
   ExecutorOptions options_;
   ReservedMemory arena_;
+  std::vector<ReservedMemory> input_slots_;
   std::int64_t arena_bytes_ = 0;
+  std::int64_t input_bytes_ = 0;  ///< of a slot
+  Box input_box_;                 ///< that of every plan's input
   bool continue_averages_ = false;
   std::optional<ParameterStore> parameters_;
   std::optional<Optimizer> optimizer_;

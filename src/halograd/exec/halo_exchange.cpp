@@ -2,9 +2,7 @@
 
 namespace halograd {
 
-HaloExchange::HaloExchange(Backend backend, const Communicator& group, const ExchangePlan& plan,
-                           const std::function<float*(BufferId)>& address)
-    : backend_(backend) {
+HaloExchange::HaloExchange(Backend backend, const Communicator& group, const ExchangePlan& plan) : backend_(backend) {
   for (const std::vector<Transfer>& transfers : plan.phases) {
     std::vector<ExchangePeer> peers;
     std::vector<Copy> packs;
@@ -13,13 +11,13 @@ HaloExchange::HaloExchange(Backend backend, const Communicator& group, const Exc
       const std::size_t peer = peers.size();
       for (const Piece& piece : transfer.send) {
         packs.push_back({{plan.samples, plan.channels, piece.tile.box, transfer.send_box, piece.region},
-                         address(piece.tile.buffer),
+                         static_cast<std::size_t>(piece.tile.buffer),
                          false,
                          peer});
       }
       for (const Piece& piece : transfer.receive) {
         unpacks.push_back({{plan.samples, plan.channels, transfer.receive_box, piece.tile.box, piece.region},
-                           address(piece.tile.buffer),
+                           static_cast<std::size_t>(piece.tile.buffer),
                            piece.add,
                            peer});
       }
@@ -29,15 +27,16 @@ HaloExchange::HaloExchange(Backend backend, const Communicator& group, const Exc
   }
 }
 
-void HaloExchange::run() {
+void HaloExchange::run(std::span<float* const> addresses) {
   for (Phase& phase : phases_) {
     for (const Copy& copy : phase.packs) {
-      copy_region(backend_, copy.region, copy.buffer, reinterpret_cast<float*>(phase.exchange.send_buffer(copy.peer)));
+      copy_region(backend_, copy.region, addresses[copy.buffer],
+                  reinterpret_cast<float*>(phase.exchange.send_buffer(copy.peer)));
     }
     phase.exchange.run();
     for (const Copy& copy : phase.unpacks) {
       const auto* message = reinterpret_cast<const float*>(phase.exchange.receive_buffer(copy.peer));
-      (copy.add ? add_region : copy_region)(backend_, copy.region, message, copy.buffer);
+      (copy.add ? add_region : copy_region)(backend_, copy.region, message, addresses[copy.buffer]);
     }
     phase.exchange.release();
   }

@@ -6,24 +6,24 @@
 #include "halograd/plan/exchange_plan.hpp"
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace halograd {
 
-/// An ExchangePlan bound to buffers and peers: packs, sends, receives and unpacks, phase after phase.
+/// An ExchangePlan bound to its peers: packs, sends, receives and unpacks, phase after phase.
 class HaloExchange {
 public:
-  /// Collective over the spatial group. `address(buffer)` gives where each buffer lies.
-  HaloExchange(Backend backend, const Communicator& group, const ExchangePlan& plan,
-               const std::function<float*(BufferId)>& address);
+  /// Collective over the spatial group.
+  HaloExchange(Backend backend, const Communicator& group, const ExchangePlan& plan);
 
-  /// Collective; runs on a lane.
-  void run();
+  /// Collective; runs on a lane. `addresses`: where each buffer of the plan lies, by id.
+  void run(std::span<float* const> addresses);
 
 private:
   struct Copy {
     RegionCopy region;
-    float* buffer = nullptr;
+    std::size_t buffer = 0;
     bool add = false;
     std::size_t peer = 0;
   };

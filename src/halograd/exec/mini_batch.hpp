@@ -10,7 +10,7 @@ namespace halograd {
 
 /// One sample's voxels of this rank's own box (Plan::input.own), in the file's type.
 struct SampleView {
-  const void* data = nullptr;  ///< null: what Executor::load has put in place stays
+  const void* data = nullptr;  ///< null: converted already, into the mini-batch's input slot
   DType dtype = DType::f32;
   bool channels_first = false;
   std::string_view name;  ///< for errors
@@ -22,6 +22,7 @@ struct MiniBatch {
   std::vector<SampleView> samples;
   const float* targets = nullptr;  ///< [local samples, Plan::output.own, channels]; null for prediction
   InputTransform transform = InputTransform::none;
+  int slot = 0;  ///< the executor's input slot that its converted voxels are in, or go to
 };
 
 /// How a step went. The four times add up to it; `communication` is what compute had to wait for messages.

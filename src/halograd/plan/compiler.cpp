@@ -125,7 +125,7 @@ void Compiler::lay_out_stages() {
   }
   const Partition input = input_partition();
   plan_.input.own = input.box(Site(input, options_.grid.spatial(), place_).part());
-  pinned_.push_back(entry.buffer);
+  plan_.buffers[static_cast<std::size_t>(entry.buffer)].external = true;
 
   const StageState& last = stages_.back();
   const bool loss = last.stage.kind == StageKind::loss;

@@ -41,7 +41,7 @@ std::int64_t place_buffers(const std::vector<Step>& steps, const std::vector<Buf
   std::vector<const BufferPlan*> placed;
   for (const std::size_t i : order) {
     BufferPlan& buffer = buffers[i];
-    if (buffer.first_step < 0) continue;
+    if (buffer.first_step < 0 || buffer.external) continue;
     std::vector<const BufferPlan*> rivals;
     for (const BufferPlan* other : placed) {
       if (live_together(buffer, *other)) rivals.push_back(other);

@@ -42,6 +42,10 @@ const char* step_kind_name(StepKind kind) {
   return "";
 }
 
+std::int64_t Plan::input_bytes() const {
+  return buffers[static_cast<std::size_t>(input.tile.buffer)].bytes;
+}
+
 std::int64_t Plan::halo_bytes_sent() const {
   std::int64_t bytes = 0;
   for (const ExchangePlan& exchange : exchanges) bytes += exchange.bytes_sent();

@@ -22,6 +22,7 @@ enum class StatisticsScope { global, spatial };
 struct BufferPlan {
   std::string name;
   std::int64_t bytes = 0;
+  bool external = false;  ///< not in the arena: the network's input, which lies where the step's input slot is
   std::int64_t offset = 0;
   int first_step = -1;
   int last_step = -1;
@@ -91,7 +92,9 @@ struct LossUnit {
   bool contributes = true;     ///< to the sum over ranks
 };
 
-/// What the network takes: own voxels go into `tile` ([N, tile.box, C] f32), which may hold margins too.
+/// What the network takes: own voxels go into `tile` ([N, tile.box, C] f32), which may hold margins too. Its box
+/// depends on network, grid and input partition alone, so that plans of every mode and batch can take it from the same
+/// place.
 struct InputUnit {
   GlobalShape shape;
   Box own;
@@ -216,6 +219,7 @@ struct Plan {
   std::int64_t parameter_elements = 0;  ///< the untrained ones too
   std::vector<LayerPlacement> placements;
 
+  [[nodiscard]] std::int64_t input_bytes() const;           ///< of the input's buffer, which is not in the arena
   [[nodiscard]] std::int64_t halo_bytes_sent() const;       ///< a step's exchanges
   [[nodiscard]] std::int64_t message_buffer_bytes() const;  ///< held for them
   /// Weights, gradients and `optimizer_slots` state arrays, in bytes.
