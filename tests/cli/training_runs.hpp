@@ -86,12 +86,14 @@ inline std::vector<Json> events(const std::filesystem::path& run, const std::str
   return found;
 }
 
-/// What training found, without how long it took: steps, epochs and the test, in order.
+/// What training found, without how long it took and what it read: steps, epochs and the test, in order.
 inline std::vector<Json> results(const std::filesystem::path& run) {
   std::vector<Json> all;
   for (const char* kind : {"step", "epoch", "test"}) {
     for (Json& event : events(run, kind)) {
-      for (const char* time : {"seconds", "io_seconds", "comm_seconds", "samples_per_second"}) event.erase(time);
+      for (const char* effort : {"seconds", "io_seconds", "comm_seconds", "samples_per_second", "file_bytes"}) {
+        event.erase(effort);
+      }
       all.push_back(std::move(event));
     }
   }

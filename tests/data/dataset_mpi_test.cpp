@@ -1,6 +1,6 @@
 #include "data/sample_files.hpp"
 #include "halograd/core/error.hpp"
-#include "halograd/data/loader.hpp"
+#include "halograd/data/dataset.hpp"
 #include "halograd/data/sampler.hpp"
 #include "halograd/tensor/partition.hpp"
 
@@ -155,22 +155,6 @@ TEST(DatasetMpi, ABadFileIsNamedOnAllRanksWhoeverLookedIntoIt) {
   EXPECT_EQ(Dataset::open(world, {.path = directory.path(), .shape = written.shape}).size(), 7);
 }
 
-TEST(DatasetMpi, EachRankLoadsItsOwnBox) {
-  const Communicator world = Communicator::world();
-  const SharedDirectory directory(world);
-  directory.fill(3);
-  const Dataset dataset = Dataset::open(world, {.path = directory.path(), .shape = written.shape});
-  const Partition partition = Partition::even(written.shape.extent, {world.size(), 1, 1});
-  const Box box = partition.box({world.rank(), 0, 0});
-  Loader loader(dataset, box);
-  for (std::int64_t i = 0; i < 3; ++i) loader.request({i});
-  for (std::int64_t i = 0; i < 3; ++i) {
-    SampleFile expected = written;
-    expected.offset = 100 * i;
-    agree(world, [&] { EXPECT_TRUE(loader.take().samples.at(0).voxels == test::expected_voxels(expected, box)); });
-  }
-}
-
 TEST(DatasetMpi, AFailureOfOneRankIsEveryRanksError) {
   const Communicator world = Communicator::world();
   const SharedDirectory directory(world);
@@ -183,25 +167,6 @@ TEST(DatasetMpi, AFailureOfOneRankIsEveryRanksError) {
   };
   expect_same_data_error(world, "nowhere", [&] { open(directory.path() / "nowhere"); });
   if (world.size() > 1) expect_same_data_error(world, "sees 4 files", [&] { open(other.path()); });
-}
-
-TEST(DatasetMpi, AFileOneRankCannotReadIsEveryRanksErrorAtTheNextAgreement) {
-  const Communicator world = Communicator::world();
-  const SharedDirectory directory(world);
-  const SharedDirectory damaged(world);
-  directory.fill(3);
-  damaged.fill(3);
-  const int odd = world.size() - 1;
-  const std::filesystem::path path = world.rank() == odd ? damaged.path() : directory.path();
-  const Dataset dataset = Dataset::open(world, {.path = path, .shape = written.shape});
-  world.barrier();
-  if (world.rank() == odd) std::filesystem::remove(damaged.path() / "universe_001.hdf5");
-  Loader loader(dataset, Box::whole(written.shape.extent));
-  for (const std::int64_t sample : {0, 1, 2}) loader.request({sample});
-  agree(world, [&] { loader.take(); });
-  expect_same_data_error(world, (damaged.path() / "universe_001.hdf5").string(),
-                         [&] { agree(world, [&] { loader.take(); }); });
-  agree(world, [&] { loader.take(); });
 }
 
 }  // namespace

@@ -65,10 +65,22 @@ TEST(Config, comes_back_from_its_toml_unchanged) {
 
 TEST(Config, its_toml_holds_every_key) {
   const std::string toml = to_toml(Config{});
-  EXPECT_EQ(config_keys().size(), 29U);
+  EXPECT_EQ(config_keys().size(), 35U);
   for (const ConfigKey& key : config_keys())
     EXPECT_NE(toml.find("\n" + key.name + " = "), std::string::npos) << key.name;
   EXPECT_TRUE(toml.starts_with("[model]\nname = \"cosmoflow\""));
+}
+
+TEST(Config, a_subvolume_must_be_what_the_model_takes) {
+  EXPECT_EQ(parse("[model]\nwidth = 64\n[data]\nsubvolume = 64\n").data.subvolume, 64);
+  EXPECT_EQ(parse_error("[model]\nwidth = 64\n[data]\nsubvolume = 32\n"),
+            "data.subvolume = 32: must be model.width, 64 (or 0: files are not cut)");
+}
+
+TEST(Config, a_store_budget_is_a_size) {
+  EXPECT_EQ(parse("[data]\nstore_budget = \"1.5 GiB\"\n").data.store_budget, "1.5 GiB");
+  EXPECT_NE(parse_error("[data]\nstore_budget = \"8G\"\n").find("\"8GiB\""), std::string::npos);
+  EXPECT_NE(parse_error("[data]\nstore_budget = \"0\"\n").find("\"8GiB\""), std::string::npos);
 }
 
 TEST(Config, unknown_names_get_the_nearest_known_one) {

@@ -1,3 +1,4 @@
+#include "halograd/cli/bench_io.hpp"
 #include "halograd/cli/bench_step.hpp"
 #include "halograd/cli/commands.hpp"
 #include "halograd/cli/output.hpp"
@@ -55,12 +56,39 @@ void add_step(CLI::App& bench, const Communicator& world) {
   });
 }
 
+void add_io(CLI::App& bench, const Communicator& world) {
+  CLI::App* const command =
+      bench.add_subcommand("io", "Reading samples, keeping and exchanging them, without training");
+  const auto options = std::make_shared<BenchIoOptions>();
+  command->add_option("--data", options->data, "a directory of samples (default: some are made, and removed)");
+  command->add_option("--dir", options->directory, "where they are made (default: the temporary directory)");
+  command->add_option("--width", options->width, "voxels along each side of a sample (default: 128)");
+  command->add_option("--samples", options->samples, "samples made of each layout (default: 8)");
+  command->add_option("--batch", options->batch, "the global mini-batch (default: one sample a data-parallel group)");
+  command->add_option("--epochs", options->epochs, "the first reads, the others exchange (default: 3)");
+  command->add_option("--compute", options->compute, "seconds that each step computes meanwhile (default: 0)");
+  command->add_option("--grid", options->grids, "one or more, as 2x1x1,1x1x2 (default: a cut in depth, one in width)")
+      ->delimiter(',');
+  command->add_option("--layout", options->layouts, "of made files: contiguous, chunked, gzip (default: all)")
+      ->delimiter(',');
+  command->add_option("--driver", options->ways, "auto, posix, mpi-independent, mpi-collective, sample (default: all)")
+      ->delimiter(',');
+  command->add_option("--store", options->store, "memory (default), disk or off");
+  command->add_flag("--cold", options->cold, "has the system forget the files first");
+  command->add_flag("--json", options->json, "an array of objects");
+  command->callback([=] {
+    const auto cases = bench_io(world, *options);
+    print(world, options->json ? cases.dump(2) : bench_io_table(cases));
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, const Communicator& world) {
   CLI::App* const command = app.add_subcommand("bench", "Measures this machine at HaloGrad's work");
   command->require_subcommand(1);
   add_step(*command, world);
+  add_io(*command, world);
 }
 
 }  // namespace halograd

@@ -4,6 +4,7 @@
 #include "halograd/train/evaluation.hpp"
 #include "halograd/train/model.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -48,9 +49,17 @@ void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
   if (dataset.samples(split).empty()) {
     throw DataError("{}: data.split leaves no sample for {}", config.data.path, arguments.split);
   }
-  Executor executor(network, world, executor_options(config, world.size()));
+  ExecutorOptions options = executor_options(config, world.size());
+  options.input_slots = 2;
+  Executor executor(network, world, options);
   load_weights(executor, arguments.checkpoint);
-  const Evaluation found = evaluate(executor, dataset, split, config.train.batch_size, input_transform(config.data));
+  const std::int64_t batch = config.train.batch_size;
+  const auto samples = static_cast<std::int64_t>(dataset.samples(split).size());
+  FeedOptions feeding = feed_options(config.data);
+  feeding.store.kind = StoreKind::off;  // every sample comes once
+  BatchFeed feed(executor, executor.prepare(Mode::evaluate, std::min(batch, samples)), dataset, feeding,
+                 RunSchedule::once(dataset, split, batch));
+  const Evaluation found = evaluate(executor, feed, dataset, split);
   if (!std::isfinite(found.loss)) {
     throw NumericalError("{}: the {} loss is {}; expected weights that give a finite one",
                          arguments.checkpoint.string(), arguments.split, found.loss);

@@ -2,7 +2,9 @@
 #include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
-#include "halograd/data/hdf5_source.hpp"
+#include "halograd/data/hyperslab.hpp"
+#include "halograd/data/hyperslab_reader.hpp"
+#include "halograd/data/input_conversion.hpp"
 #include "halograd/train/model.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,6 +23,23 @@ struct PredictArguments {
   std::vector<std::string> overrides;
 };
 
+/// Reads this rank's hyperslab of the one sample that `file` holds into the network's input.
+void read_input(Executor& executor, const InputUnit& input, const std::string& file, InputTransform transform) {
+  const FileContents contents = inspect_file(file, {.shape = input.shape, .targets_required = false});
+  if (contents.layout.entries != 1) {
+    throw DataError("{}: holds {} samples; expected a file of one to predict from", file, contents.layout.entries);
+  }
+  const SampleLayout& layout = contents.layout.layout;
+  std::vector<std::byte> voxels(static_cast<std::size_t>(hyperslab_bytes(layout, input.shape.channels, input.own)));
+  HyperslabReader(Communicator::self(), ReadDriver::posix).read({file, contents.layout}, input.own, voxels.data());
+  convert_sample({.backend = executor.options().backend,
+                  .transform = transform,
+                  .channels = input.shape.channels,
+                  .own = input.own,
+                  .tile = input.tile.box},
+                 layout, file, voxels.data(), executor.input_slot(0));
+}
+
 void run_predict(const Communicator& world, PredictArguments arguments) {
   if (!arguments.grid.empty()) arguments.overrides.push_back("parallel.grid=" + arguments.grid);
   const Config config = load_same_config(world, arguments.config, arguments.overrides);
@@ -28,17 +47,12 @@ void run_predict(const Communicator& world, PredictArguments arguments) {
   load_weights(executor, arguments.checkpoint);
   // A mini-batch of one: the first group has it, the others go along without a sample.
   const Plan& plan = executor.prepare(Mode::predict, 1);
-  RawSample sample;
   agree(world, [&] {
     if (plan.samples.count == 0) return;
-    const Hdf5Source source({.shape = executor.network().input(), .targets_required = false});
-    source.read(arguments.input.string(), plan.input.own, sample);
-    check_transform(sample, input_transform(config.data));
+    read_input(executor, plan.input, arguments.input.string(), input_transform(config.data));
   });
-  MiniBatch batch{.size = 1, .transform = input_transform(config.data)};
-  if (plan.samples.count > 0) {
-    batch.samples.push_back({sample.voxels.data(), sample.layout.dtype, sample.layout.channels_first, sample.file});
-  }
+  MiniBatch batch{.size = 1};
+  batch.samples.resize(static_cast<std::size_t>(plan.samples.count));
   executor.predict(batch);
   agree(world, [&] {
     if (world.rank() != 0) return;

@@ -29,16 +29,6 @@ std::optional<Failure> failure_of(const std::function<void()>& work) {
   }
 }
 
-[[noreturn]] void raise(ErrorKind kind, const std::string& message) {
-  switch (kind) {
-    case ErrorKind::usage: throw UsageError("{}", message);
-    case ErrorKind::data: throw DataError("{}", message);
-    case ErrorKind::numerical: throw NumericalError("{}", message);
-    case ErrorKind::resource: break;
-  }
-  throw ResourceError("{}", message);
-}
-
 }  // namespace
 
 void agree(const Communicator& communicator, const std::function<void()>& work) {
@@ -55,7 +45,8 @@ void agree(const Communicator& communicator, const std::function<void()>& work) 
   const auto kind = static_cast<ErrorKind>(texts[first].front());
   std::string message = texts[first].substr(1);
   const bool alike = std::ranges::all_of(texts, [&](const std::string& other) { return other == texts[first]; });
-  if (!alike) message += fmt::format(" (rank {})", first);
+  const std::string mark_of_rank = fmt::format(" (rank {})", first);
+  if (!alike && !message.ends_with(mark_of_rank)) message += mark_of_rank;
   raise(kind, message);
 }
 

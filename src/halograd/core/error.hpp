@@ -40,4 +40,15 @@ using DataError = ErrorOf<ErrorKind::data>;
 using NumericalError = ErrorOf<ErrorKind::numerical>;
 using ResourceError = ErrorOf<ErrorKind::resource>;
 
+/// Throws the error of this kind.
+[[noreturn]] inline void raise(ErrorKind kind, const std::string& message) {
+  switch (kind) {
+    case ErrorKind::usage: throw UsageError("{}", message);
+    case ErrorKind::data: throw DataError("{}", message);
+    case ErrorKind::numerical: throw NumericalError("{}", message);
+    case ErrorKind::resource: break;
+  }
+  throw ResourceError("{}", message);
+}
+
 }  // namespace halograd

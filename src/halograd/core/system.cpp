@@ -1,5 +1,6 @@
 #include "halograd/core/system.hpp"
 
+#include "halograd/core/control_group.hpp"
 #include "halograd/core/error.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +48,9 @@ std::int64_t available_memory_bytes() {
   std::string key;
   std::int64_t kibibytes = 0;
   while (meminfo >> key >> kibibytes) {
-    if (key == "MemAvailable:") return kibibytes * 1024;
+    if (key == "MemAvailable:") {
+      return std::min(kibibytes * 1024, control_group_room().value_or(std::numeric_limits<std::int64_t>::max()));
+    }
     meminfo.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
   return 0;

@@ -9,7 +9,7 @@ namespace halograd {
 /// The most memory this process has held in RAM so far, in bytes (getrusage).
 std::int64_t peak_rss_bytes();
 
-/// Memory the node could still hand out, in bytes (MemAvailable).
+/// Memory the node could still hand out, in bytes (MemAvailable), as far as this process's control group may take it.
 std::int64_t available_memory_bytes();
 
 /// Seconds on a clock that never goes back; only differences mean anything.

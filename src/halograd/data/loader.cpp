@@ -1,110 +1,278 @@
 #include "halograd/data/loader.hpp"
 
+#include "halograd/comm/waiting.hpp"
 #include "halograd/core/error.hpp"
+#include "halograd/core/log.hpp"
+#include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 
 #include <algorithm>
-#include <new>
+#include <chrono>
+#include <functional>
 
 namespace halograd {
 namespace {
 
-/// Makes `samples` n long without giving up a buffer: those left over wait in `spare`.
-void resize_keeping_buffers(std::vector<RawSample>& samples, std::vector<std::vector<std::byte>>& spare,
-                            std::size_t n) {
-  while (samples.size() > n) {
-    spare.push_back(std::move(samples.back().voxels));
-    samples.pop_back();
-  }
-  while (samples.size() < n) {
-    RawSample& sample = samples.emplace_back();
-    if (spare.empty()) continue;
-    sample.voxels = std::move(spare.back());
-    spare.pop_back();
+/// How long an unwinding rank lets its loader finish, before it gives up on ranks that may never answer.
+constexpr std::chrono::seconds patience{2};
+
+Communicator spatial_group(const Communicator& world, const ProcessGrid& grid) {
+  return world.split(static_cast<int>(grid.place(world.rank()).group), world.rank());
+}
+
+/// The ranks that stand at this rank's place in their groups, in the order of the groups.
+Communicator same_place(const Communicator& world, const ProcessGrid& grid) {
+  return world.split(static_cast<int>(world.rank() % grid.spatial_size()), world.rank());
+}
+
+std::vector<Box> gather_boxes(const Communicator& group, const Box& own) {
+  std::vector<Box> boxes(static_cast<std::size_t>(group.size()));
+  group.all_gather(&own, sizeof own, boxes.data());
+  return boxes;
+}
+
+SamplePlace place_of(const Dataset& dataset, std::int64_t sample) {
+  return {dataset.file(sample), dataset.layout(sample), dataset.entry(sample), dataset.origin(sample)};
+}
+
+/// Adds the time of its own life to a sum.
+class Stopwatch {
+public:
+  explicit Stopwatch(double& sum) : sum_(sum) {}
+  ~Stopwatch() { sum_ += now_seconds() - start_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+private:
+  double& sum_;
+  double start_ = now_seconds();
+};
+
+/// Runs one part of a mini-batch's loading. Of several failures the first is kept; the rest must go on, since other
+/// ranks count on it.
+template <typename Work>
+void attempt(std::exception_ptr& error, const Work& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    if (!error) error = std::make_exception_ptr(ResourceError("no memory for the next mini-batch"));
+  } catch (...) {
+    if (!error) error = std::current_exception();
   }
 }
 
 }  // namespace
 
-Loader::Loader(Dataset dataset, const Box& box)
-    : dataset_(std::move(dataset)), source_(dataset_.source()), box_(box), thread_([this] { run(); }) {}
-
-Loader::~Loader() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+Loader::Loader(const Communicator& world, const Dataset& dataset, const InputSlots& slots, const LoaderOptions& options,
+               const std::vector<std::vector<std::int64_t>>& to_be_kept)
+    : dataset_(dataset),
+      slots_(slots),
+      conversion_{.backend = options.backend,
+                  .transform = options.transform,
+                  .channels = dataset.shape().channels,
+                  .own = slots.own,
+                  .tile = slots.tile},
+      grid_(options.grid),
+      owned_(gather_boxes(spatial_group(world, options.grid), slots.own)),
+      world_rank_(world.rank()),
+      world_size_(world.size()),
+      group_(options.grid.place(world.rank()).group),
+      owners_(dataset.size(), options.grid.data),
+      reader_(spatial_group(world, options.grid), dataset.shape(), owned_),
+      moves_(same_place(world, options.grid)) {
+  choose_plans(world, options.read);
+  make_store(world, options.store, to_be_kept);
+  thread_ = std::thread([this] { run(); });
 }
 
-void Loader::request(std::vector<std::int64_t> samples) {
-  for (const std::int64_t sample : samples) {
+Loader::~Loader() {
+  std::unique_lock lock(mutex_);
+  closing_ = true;
+  changed_.notify_all();
+  if (std::uncaught_exceptions() > 0 && !changed_.wait_for(lock, patience, [this] { return ended_; })) {
+    cancelled_ = true;
+  }
+  lock.unlock();
+  thread_.join();
+  if (!moves_.pending()) return;
+  // MPI may still write to them.
+  new auto(std::move(incoming_));
+  new auto(std::move(outgoing_));
+  new auto(std::move(store_));
+}
+
+void Loader::choose_plans(const Communicator& world, const ReadOptions& options) {
+  for (std::int64_t sample = 0; sample < dataset_.size(); ++sample) {
+    const FileLayout& layout = dataset_.layout(sample);
+    if (std::ranges::any_of(plans_, [&](const auto& known) { return known.first == &layout; })) continue;
+    const ReadChoice choice = choose_read_plan(world, reader_, place_of(dataset_, sample), options);
+    plans_.emplace_back(&layout, choice.plan);
+    probe_bytes_ += choice.probe_bytes;
+    log::info("reading {}: {} by {} ({})", to_text(layout), shape_name(choice.plan.shape),
+              driver_name(choice.plan.driver), choice.why);
+  }
+}
+
+void Loader::make_store(const Communicator& world, const StoreOptions& options,
+                        const std::vector<std::vector<std::int64_t>>& to_be_kept) {
+  if (options.kind == StoreKind::off) return;
+  OwnerMap owners(dataset_.size(), grid_.data);
+  std::vector<std::int64_t> sizes;
+  for (const std::vector<std::int64_t>& mini_batch : to_be_kept) {
+    for (const SampleMove& move : owners.next(mini_batch, true)) {
+      if (move.from == SampleMove::file && move.to == group_) sizes.push_back(bytes_of(move.sample));
+    }
+  }
+  agree(world, [&] { store_.emplace(options, sizes, world.ranks_on_node()); });
+}
+
+/// Where chunks are cut depends on where in its file a sub-volume begins.
+ReadPlan Loader::plan_for(std::int64_t sample) const {
+  const FileLayout& layout = dataset_.layout(sample);
+  ReadPlan plan = std::ranges::find(plans_, &layout, [](const auto& known) { return known.first; })->second;
+  const bool cut = plan.shape == ReadShape::boxes && layout.chunked &&
+                   boxes_are_slow(layout, dataset_.origin(sample), dataset_.shape().extent, owned_);
+  if (cut) plan.shape = ReadShape::blocks;
+  return plan;
+}
+
+void Loader::request(BatchRequest request) {
+  for (const std::int64_t sample : request.samples) {
     if (sample < 0 || sample >= dataset_.size()) {
       throw UsageError("sample {}: expected 0 to {}, the dataset's", sample, dataset_.size() - 1);
     }
   }
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(samples));
+    queue_.push_back(std::move(request));
     ++requested_;
   }
   changed_.notify_all();
 }
 
-const Batch& Loader::take() {
-  const double start = now_seconds();
+LoadedBatch Loader::take() {
   std::unique_lock lock(mutex_);
   if (taken_ == requested_) throw UsageError("no mini-batch to take: request() one first");
-  const std::int64_t number = taken_++;  // gives the batch taken before back to the thread
+  const std::int64_t number = taken_++;  // gives the slot of the mini-batch before back to the thread
   changed_.notify_all();
-  changed_.wait(lock, [&] { return read_ > number; });
-  Slot& done = slot(number);
-  if (done.error) std::rethrow_exception(std::exchange(done.error, nullptr));
-  done.batch.io_seconds = now_seconds() - start;
-  return done.batch;
+  changed_.wait(lock, [&] { return loaded_ > number; });
+  Job& job = jobs_[static_cast<std::size_t>(number % slot_count)];
+  if (job.error) rethrow(std::exchange(job.error, nullptr));
+  return job.batch;
 }
 
-std::int64_t Loader::pending() const {
-  const std::lock_guard lock(mutex_);
-  return requested_ - taken_;
+/// Whoever has to look after a file wants to know which rank could not have it.
+void Loader::rethrow(const std::exception_ptr& error) const {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& failure) {
+    if (world_size_ == 1) throw;
+    raise(failure.kind(), fmt::format("{} (rank {})", failure.what(), world_rank_));
+  }
 }
 
 void Loader::run() {
+  work_alone();
+  comm::set_cancellation(&cancelled_);
   std::unique_lock lock(mutex_);
   while (true) {
-    // The slot of mini-batch number read_ is free once its earlier user, number read_ − slot_count, was given back.
-    changed_.wait(lock, [this] { return stop_ || (!queue_.empty() && read_ < taken_ + slot_count - 1); });
-    if (stop_) return;
-    const std::vector<std::int64_t> samples = std::move(queue_.front());
+    // The slot of mini-batch number loaded_ is free once its earlier user, number loaded_ − slot_count, was given back.
+    changed_.wait(lock, [this] { return queue_.empty() ? closing_ : closing_ || loaded_ < taken_ + slot_count - 1; });
+    if (queue_.empty() || cancelled_) break;
+    const BatchRequest request = std::move(queue_.front());
     queue_.pop_front();
-    Slot& next = slot(read_);
+    Job& job = jobs_[static_cast<std::size_t>(loaded_ % slot_count)];
+    job.error = nullptr;
+    job.batch = {.samples = {}, .slot = static_cast<int>(loaded_ % slot_count)};
     lock.unlock();
-    try {
-      fill(next, samples);
-    } catch (const std::bad_alloc&) {
-      next.error = std::make_exception_ptr(ResourceError("no memory for a mini-batch of {} samples", samples.size()));
-    } catch (...) {
-      next.error = std::current_exception();
-    }
+    attempt(job.error, [&] { load(job, request); });
     lock.lock();
-    ++read_;
+    ++loaded_;
     changed_.notify_all();
+  }
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void Loader::load(Job& job, const BatchRequest& request) {
+  const std::int64_t read_before = reader_.bytes_read();
+  const std::int64_t sent_before = reader_.bytes_passed_on() + moves_.bytes_sent();
+  const bool keep = request.keep && store_.has_value();
+  const std::vector<SampleMove> moves = owners_.next(request.samples, keep);
+  const std::int64_t elements = slots_.tile.volume() * dataset_.shape().channels;
+  float* const slot = slots_.data[static_cast<std::size_t>(job.batch.slot)];
+  const auto place = [&](std::int64_t n) { return slot + n * elements; };
+  post_moves(job, moves);
+  std::vector<std::pair<std::int64_t, std::int64_t>> awaited;  // sample, and its number in the mini-batch
+  for (const SampleMove& move : moves) {
+    if (move.to != group_) continue;
+    const auto n = static_cast<std::int64_t>(job.batch.samples.size());
+    job.batch.samples.push_back(move.sample);
+    if (move.from == SampleMove::file) {
+      read(job, move.sample, keep, place(n));
+    } else if (move.from == group_) {
+      attempt(job.error, [&] { convert(job, move.sample, store_->fetch(move.sample, voxels_), place(n)); });
+    } else {
+      awaited.emplace_back(move.sample, n);
+    }
+  }
+  attempt(job.error, [&] {
+    const Stopwatch watch(job.batch.exchange_seconds);
+    moves_.wait();
+  });
+  for (std::size_t i = 0; i < awaited.size() && !job.error; ++i) {
+    attempt(job.error, [&] { convert(job, awaited[i].first, incoming_[i].data(), place(awaited[i].second)); });
+  }
+  job.batch.file_bytes = reader_.bytes_read() - read_before;
+  job.batch.exchanged_bytes = reader_.bytes_passed_on() + moves_.bytes_sent() - sent_before;
+}
+
+/// Both sides post in the order of the moves, so that messages pair up. A sample that cannot be had is sent all the
+/// same, whatever its buffer holds: the failure is agreed on before anybody uses it.
+void Loader::post_moves(Job& job, const std::vector<SampleMove>& moves) {
+  const Stopwatch watch(job.batch.exchange_seconds);
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  for (const SampleMove& move : moves) {
+    if (move.from == SampleMove::file || move.from == move.to) continue;
+    const std::int64_t bytes = bytes_of(move.sample);
+    if (move.from == group_) {
+      if (outgoing_.size() <= sent) outgoing_.resize(sent + 1);
+      std::vector<std::byte>& from_disk = outgoing_[sent++];
+      const std::byte* voxels = nullptr;
+      attempt(job.error, [&] { voxels = store_->fetch(move.sample, from_disk); });
+      if (voxels == nullptr) {
+        from_disk.assign(static_cast<std::size_t>(bytes), std::byte{0});
+        voxels = from_disk.data();
+      }
+      moves_.send(static_cast<int>(move.to), voxels, bytes);
+    } else if (move.to == group_) {
+      if (incoming_.size() <= received) incoming_.resize(received + 1);
+      std::vector<std::byte>& buffer = incoming_[received++];
+      buffer.resize(static_cast<std::size_t>(bytes));
+      moves_.receive(static_cast<int>(move.from), buffer.data(), bytes);
+    }
   }
 }
 
-void Loader::fill(Slot& slot, const std::vector<std::int64_t>& samples) {
-  Batch& batch = slot.batch;
-  resize_keeping_buffers(batch.samples, slot.spare, samples.size());
-  batch.targets.clear();
-  batch.physical.clear();
-  for (std::size_t i = 0; i < samples.size() && !stop_; ++i) {
-    RawSample& sample = batch.samples[i];
-    source_.read(dataset_.file(samples[i]), box_, sample);
-    batch.targets.insert(batch.targets.end(), sample.targets.begin(), sample.targets.end());
-    if (sample.physical) batch.physical.insert(batch.physical.end(), sample.physical->begin(), sample.physical->end());
-  }
-  if (batch.physical.size() != batch.targets.size()) batch.physical.clear();
+void Loader::read(Job& job, std::int64_t sample, bool keep, float* to) {
+  const std::int64_t bytes = bytes_of(sample);
+  if (!keep) voxels_.resize(static_cast<std::size_t>(bytes));
+  std::byte* const voxels = keep ? store_->place_for(sample, bytes) : voxels_.data();
+  attempt(job.error, [&] {
+    {
+      const Stopwatch watch(job.batch.read_seconds);
+      reader_.read(place_of(dataset_, sample), plan_for(sample), voxels);
+      if (keep) store_->store(sample);
+    }
+    convert(job, sample, voxels, to);
+  });
+}
+
+void Loader::convert(Job& job, std::int64_t sample, const std::byte* voxels, float* to) {
+  if (job.error) return;  // the buffer may hold nothing of use
+  const Stopwatch watch(job.batch.convert_seconds);
+  convert_sample(conversion_, dataset_.layout(sample).layout, dataset_.file(sample), voxels, to);
 }
 
 }  // namespace halograd

@@ -1,76 +1,136 @@
 #pragma once
 
 #include "halograd/data/dataset.hpp"
-#include "halograd/data/sample.hpp"
-#include "halograd/tensor/box.hpp"
+#include "halograd/data/group_reader.hpp"
+#include "halograd/data/input_conversion.hpp"
+#include "halograd/data/owner_map.hpp"
+#include "halograd/data/read_choice.hpp"
+#include "halograd/data/sample_store.hpp"
+#include "halograd/tensor/process_grid.hpp"
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 namespace halograd {
 
-/// One rank's part of one group's part of a mini-batch, as the files hold it.
-struct Batch {
-  std::vector<RawSample>
-      samples;                  ///< [n], in the order asked for; each with its own file, layout and voxels of the box
-  std::vector<float> targets;   ///< [n, 4]
-  std::vector<float> physical;  ///< [n, 4], or empty where a sample has none
-  double io_seconds = 0.0;      ///< how long take() had to wait for this batch
+/// Where converted samples go: two buffers taken in turn, one in use by the network while the other is being filled.
+struct InputSlots {
+  Box own;                       ///< this rank's voxels of a sample
+  Box tile;                      ///< the voxels a buffer holds of each sample; margins beyond `own` are not written
+  std::array<float*, 2> data{};  ///< [samples of this rank's group, tile, C] each
 };
 
-/// Reads mini-batches in a background thread, one ahead of the one in use. Not collective: errors concern this rank
-/// alone until the caller agrees on them. One thread calls request() and take().
+/// A global mini-batch to be loaded.
+struct BatchRequest {
+  std::vector<std::int64_t> samples;  ///< numbers of the data set, in order; groups share them as group_samples says
+  bool keep = true;                   ///< in the store, where there is one: false for samples that are needed only once
+};
+
+struct LoaderOptions {
+  ProcessGrid grid;
+  Backend backend = Backend::cpu;
+  InputTransform transform = InputTransform::none;
+  ReadOptions read;
+  StoreOptions store;
+};
+
+/// A mini-batch that is ready: its voxels lie converted in an input slot.
+struct LoadedBatch {
+  std::vector<std::int64_t> samples;  ///< of this rank's group, in order
+  int slot = 0;
+  std::int64_t file_bytes = 0;       ///< this rank read from files for it (HyperslabReader::bytes_read)
+  std::int64_t exchanged_bytes = 0;  ///< it sent to other groups and, within its own, passed on
+  double read_seconds = 0;           ///< reading files and passing on
+  double exchange_seconds = 0;       ///< posting to other groups and waiting for them
+  double convert_seconds = 0;
+};
+
+/// Loads mini-batches in a background thread, one ahead of the one in use: reads its hyperslabs with the spatial group
+/// or takes them from the store, moves them between groups, converts them into the network's input buffer. The paper's
+/// section III-B. All ranks make the same requests in the same order; a failure concerns one rank until the caller
+/// agrees on it, and every rank goes on to play its part for the others.
 class Loader {
 public:
-  /// Reads the voxels of `box` (global indices, the rank's own) of each sample.
-  Loader(Dataset dataset, const Box& box);
-  /// Waits for the sample being read, drops the rest. Not to be called under a Hdf5Lock.
+  /// Collective over `world`. `to_be_kept`: the mini-batches that will be requested with `keep`, in order, up to where
+  /// every sample has come once; the store takes its space for them. Chooses how to read, and logs it. Throws on all
+  /// ranks alike: ResourceError where the store does not fit, DataError where a file cannot be read.
+  Loader(const Communicator& world, const Dataset& dataset, const InputSlots& slots, const LoaderOptions& options,
+         const std::vector<std::vector<std::int64_t>>& to_be_kept);
+  /// Ends what was requested (all ranks do), unless an exception unwinds and another rank does not answer. Not to be
+  /// called under a Hdf5Lock.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Queues a mini-batch of sample numbers of the dataset (none for a rank without samples). Never blocks; throws
-  /// UsageError on a number the dataset doesn't have.
-  void request(std::vector<std::int64_t> samples);
+  /// Queues a mini-batch; never blocks.
+  void request(BatchRequest request);
 
-  /// The oldest mini-batch requested and not yet taken, once it is read; it stays valid until the next take(). Throws
-  /// what reading it threw (DataError naming the file), and UsageError where none was requested. After an error the
-  /// next take() is about the next request.
-  const Batch& take();
+  /// The oldest mini-batch requested and not yet taken, once it is ready; its slot stays as it is until the next
+  /// take(). Throws what loading it threw on this rank, and UsageError where none was requested.
+  LoadedBatch take();
 
-  /// Mini-batches requested and not yet taken.
-  [[nodiscard]] std::int64_t pending() const;
+  /// How a sample is read.
+  [[nodiscard]] ReadPlan plan_for(std::int64_t sample) const;
+  /// Bytes this rank read from files to choose how to read.
+  [[nodiscard]] std::int64_t probe_bytes() const { return probe_bytes_; }
 
 private:
-  struct Slot {
-    Batch batch;
-    std::vector<std::vector<std::byte>> spare;  // buffers of a longer mini-batch before
+  struct Job {
+    LoadedBatch batch;
     std::exception_ptr error;
   };
-  static constexpr std::int64_t slot_count = 2;  // one in use, one being read
+  static constexpr std::int64_t slot_count = 2;
+
+  void choose_plans(const Communicator& world, const ReadOptions& options);
+  void make_store(const Communicator& world, const StoreOptions& options,
+                  const std::vector<std::vector<std::int64_t>>& to_be_kept);
+  [[nodiscard]] std::int64_t bytes_of(std::int64_t sample) const { return dataset_.bytes(sample, slots_.own); }
+
+  [[noreturn]] void rethrow(const std::exception_ptr& error) const;
 
   void run();
-  void fill(Slot& slot, const std::vector<std::int64_t>& samples);
-  Slot& slot(std::int64_t number) { return slots_[static_cast<std::size_t>(number % slot_count)]; }
+  void load(Job& job, const BatchRequest& request);
+  void post_moves(Job& job, const std::vector<SampleMove>& moves);
+  void read(Job& job, std::int64_t sample, bool keep, float* to);
+  void convert(Job& job, std::int64_t sample, const std::byte* voxels, float* to);
 
   const Dataset dataset_;
-  const Hdf5Source source_;
-  const Box box_;
+  const InputSlots slots_;
+  const InputConversion conversion_;
+  const ProcessGrid grid_;
+  const std::vector<Box> owned_;  // each rank's of the spatial group
+  const int world_rank_;
+  const int world_size_;
+  const std::int64_t group_;
+  OwnerMap owners_;
+  GroupReader reader_;
+  Transfers moves_;  // between the ranks of this place in all groups, numbered by group
+  std::vector<std::pair<const FileLayout*, ReadPlan>> plans_;
+  std::optional<SampleStore> store_;
+  std::int64_t probe_bytes_ = 0;
+  std::vector<std::byte> voxels_;                 // of a sample that is not kept
+  std::vector<std::vector<std::byte>> outgoing_;  // samples on their way from the disk to other groups
+  std::vector<std::vector<std::byte>> incoming_;  // from other groups
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::vector<std::int64_t>> queue_;
-  std::array<Slot, slot_count> slots_;
+  std::deque<BatchRequest> queue_;
+  std::array<Job, slot_count> jobs_;
   std::int64_t requested_ = 0;  // mini-batches so far
-  std::int64_t read_ = 0;
+  std::int64_t loaded_ = 0;
   std::int64_t taken_ = 0;
-  std::atomic<bool> stop_ = false;
+  bool closing_ = false;
+  bool ended_ = false;
+  std::atomic<bool> cancelled_ = false;
   std::thread thread_;  // last: it uses all the others
 };
 

@@ -215,6 +215,14 @@ toml::table override_value(std::string_view value, bool wants_string) {
   return toml::parse(fmt::format("value = {}", quote(value)));
 }
 
+/// What no key shows alone.
+void check_together(const Config& config) {
+  if (config.data.subvolume != 0 && config.data.subvolume != config.model.width) {
+    throw UsageError("data.subvolume = {}: must be model.width, {} (or 0: files are not cut)", config.data.subvolume,
+                     config.model.width);
+  }
+}
+
 }  // namespace
 
 void apply_override(Config& config, std::string_view override_text) {
@@ -261,6 +269,7 @@ Config parse_config(std::string_view text, std::string_view source, std::span<co
     throw UsageError("{}:{}:{}: not TOML: {}", source, at.line, at.column, failure.description());
   }
   for (const std::string& one : overrides) apply_override(config, one);
+  check_together(config);
   return config;
 }
 
@@ -271,6 +280,7 @@ Config load_config(const std::filesystem::path& file, std::span<const std::strin
 void validate(const Config& config) {
   Config copy = config;
   for (const ConfigKey& key : config_keys()) check("", key, copy);
+  check_together(config);
 }
 
 std::string to_toml(const Config& config) {

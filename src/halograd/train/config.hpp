@@ -29,6 +29,12 @@ struct DataConfig {
   std::string transform = "log1p";
   std::array<double, 3> split{0.8, 0.1, 0.1};
   std::int64_t seed = 1;
+  std::int64_t subvolume = 0;    ///< 0: a file's volume is a sample; else it is cut into cubes of this width
+  std::string io = "hyperslab";  ///< or "sample": whole samples on one rank of a group, scattered (the baseline)
+  std::string driver = "auto";   ///< of HDF5: or "posix", "mpi-independent", "mpi-collective"
+  std::string store = "memory";  ///< where samples stay after their first epoch: or "disk", "off"
+  std::string store_budget;      ///< memory of a rank, as "8GiB"; empty: what the node has free, shared out
+  std::string store_dir;         ///< node-local, for what the memory does not hold; empty: the temporary directory
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 

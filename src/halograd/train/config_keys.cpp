@@ -1,5 +1,8 @@
 #include "halograd/train/config_keys.hpp"
 
+#include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -69,6 +72,15 @@ std::string check_grid(const std::string& grid) {
   return "";
 }
 
+std::string check_bytes(const std::string& text) {
+  if (text.empty()) return "";
+  try {
+    if (parse_bytes(text) > 0) return "";
+  } catch (const UsageError&) {
+  }
+  return "a size, as \"8GiB\" or \"500MB\"; empty: what the node has free";
+}
+
 std::string check_not_empty(const std::string& text) {
   return text.empty() ? "a path" : "";
 }
@@ -100,6 +112,16 @@ std::vector<ConfigKey> make_keys() {
       data("transform", &D::transform, "of the input: \"log1p\" or \"none\"", one_of({"log1p", "none"})),
       data("split", &D::split, "fractions of train, validation and test", check_split),
       data("seed", &D::seed, "of the split", at_least(0)),
+      data("subvolume", &D::subvolume, "cuts each file into cubes of this width (the model's); 0: no cutting",
+           at_least(0)),
+      data("io", &D::io, "each rank reads its own \"hyperslab\", or one of a group the whole \"sample\" (slow)",
+           one_of({"hyperslab", "sample"})),
+      data("driver", &D::driver, "how HDF5 reads: \"auto\" finds out",
+           one_of({"auto", "posix", "mpi-independent", "mpi-collective"})),
+      data("store", &D::store, "where samples stay after the first epoch", one_of({"memory", "disk", "off"})),
+      data("store_budget", &D::store_budget, "memory of a rank, as \"8GiB\"; empty: what is free, shared out",
+           check_bytes),
+      data("store_dir", &D::store_dir, "node-local, for what memory does not hold; empty: the temporary directory"),
       train("epochs", &T::epochs, "passes over the training samples", at_least(1)),
       train("batch_size", &T::batch_size, "the global mini-batch", at_least(1)),
       train("learning_rate", &T::learning_rate, "the initial one", positive),

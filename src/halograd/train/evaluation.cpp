@@ -1,7 +1,5 @@
 #include "halograd/train/evaluation.hpp"
 
-#include "halograd/train/model.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -72,70 +70,31 @@ double physical_scale(const std::vector<Prediction>& predictions, std::size_t k)
 
 }  // namespace
 
-BatchFeed::BatchFeed(const Executor& executor, const Plan& plan, const Dataset& dataset, InputTransform transform)
-    : world_(executor.world()),
-      grid_(plan.grid),
-      group_(plan.grid.place(plan.rank).group),
-      loader_(dataset, plan.input.own) {
-  batch_.transform = transform;
-}
-
-void BatchFeed::request(const std::vector<std::int64_t>& samples) {
-  const auto size = static_cast<std::int64_t>(samples.size());
-  const SampleRange share = group_samples(size, grid_.data, group_);
-  const auto first = samples.begin() + share.first;
-  loader_.request({first, first + share.count});
-  sizes_.push_back(size);
-}
-
-const MiniBatch& BatchFeed::next() {
-  agree(world_, [&] {
-    raw_ = &loader_.take();
-    for (const RawSample& sample : raw_->samples) check_transform(sample, batch_.transform);
-  });
-  batch_.size = sizes_.front();
-  sizes_.erase(sizes_.begin());
-  batch_.samples.clear();
-  for (const RawSample& sample : raw_->samples) {
-    batch_.samples.push_back({sample.voxels.data(), sample.layout.dtype, sample.layout.channels_first, sample.file});
-  }
-  batch_.targets = raw_->targets.data();
-  return batch_;
-}
-
-Evaluation evaluate(Executor& executor, const Dataset& dataset, Split split, std::int64_t batch_size,
-                    InputTransform transform, const std::function<void(std::int64_t)>& progress) {
+Evaluation evaluate(Executor& executor, BatchFeed& feed, const Dataset& dataset, Split split,
+                    const std::function<void(std::int64_t)>& progress) {
   Evaluation result;
-  const std::vector<std::int64_t>& samples = dataset.samples(split);
-  Sampler sampler(samples, {.batch = batch_size, .shuffle = false});
   result.loss = std::numeric_limits<double>::quiet_NaN();
-  if (samples.empty()) return result;
-  BatchFeed feed(executor, executor.prepare(Mode::evaluate, std::min(batch_size, sampler.samples())), dataset,
-                 transform);
-  feed.request(sampler.mini_batch(0, 0));
+  const auto samples = static_cast<std::int64_t>(dataset.samples(split).size());
   double sum = 0;
   std::int64_t done = 0;
   std::vector<Prediction> mine;
-  for (std::int64_t i = 0; i < sampler.batches_per_epoch(); ++i) {
-    if (i + 1 < sampler.batches_per_epoch()) feed.request(sampler.mini_batch(0, i + 1));
+  while (done < samples) {
     const MiniBatch& batch = feed.next();
     sum += executor.evaluate(batch).loss * static_cast<double>(batch.size);
     const Plan& plan = executor.prepare(Mode::evaluate, batch.size);
-    if (plan.output.leads) {
-      for (std::size_t n = 0; n < feed.raw().samples.size(); ++n) {
-        const RawSample& raw = feed.raw().samples[n];
-        Prediction p{.sample = done + plan.samples.first + static_cast<std::int64_t>(n)};
-        std::copy_n(executor.output().begin() + static_cast<std::ptrdiff_t>(n) * cosmology_targets, cosmology_targets,
-                    p.predicted.begin());
-        p.target = raw.targets;
-        if (raw.physical) p.physical.assign(raw.physical->begin(), raw.physical->end());
-        mine.push_back(std::move(p));
-      }
+    for (std::size_t n = 0; plan.output.leads && n < feed.samples().size(); ++n) {
+      Prediction p{.sample = done + plan.samples.first + static_cast<std::int64_t>(n)};
+      std::copy_n(executor.output().begin() + static_cast<std::ptrdiff_t>(n) * cosmology_targets, cosmology_targets,
+                  p.predicted.begin());
+      p.target = dataset.targets(feed.samples()[n]);
+      const std::optional<Cosmology>& physical = dataset.physical(feed.samples()[n]);
+      if (physical) p.physical.assign(physical->begin(), physical->end());
+      mine.push_back(std::move(p));
     }
     done += batch.size;
     if (progress) progress(done);
   }
-  result.loss = sum / static_cast<double>(samples.size());
+  if (samples > 0) result.loss = sum / static_cast<double>(samples);
   result.predictions = gather(executor.world(), mine);
   return result;
 }

@@ -122,7 +122,8 @@ void MetricsLog::write(const EpochMetrics& epoch) {
               {"train_loss", epoch.train_loss},
               {"validation_loss", epoch.validation_loss},
               {"seconds", epoch.seconds},
-              {"samples_per_second", epoch.samples_per_second}});
+              {"samples_per_second", epoch.samples_per_second},
+              {"file_bytes", epoch.file_bytes}});
 }
 
 void MetricsLog::write_test(const nlohmann::ordered_json& metrics) {

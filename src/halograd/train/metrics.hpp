@@ -41,6 +41,7 @@ struct EpochMetrics {
   double validation_loss = 0;  ///< written as null where not finite (no validation samples)
   double seconds = 0;
   double samples_per_second = 0;
+  std::int64_t file_bytes = 0;  ///< of voxels that all ranks read from files, validation's too; 0 with a warm store
 };
 
 /// How far a resumed run has come: steps from `step` on and epochs from `epoch` on are yet to be done.

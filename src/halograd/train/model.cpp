@@ -1,20 +1,13 @@
 #include "halograd/train/model.hpp"
 
 #include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
 #include "halograd/models/cosmoflow.hpp"
 
 #include <algorithm>
 
 namespace halograd {
 namespace {
-
-template <typename Value>
-double smallest(const std::vector<std::byte>& voxels) {
-  const auto* const values = reinterpret_cast<const Value*>(voxels.data());
-  Value low = 0;
-  for (std::size_t i = 0; i < voxels.size() / sizeof(Value); ++i) low = std::min(low, values[i]);
-  return static_cast<double>(low);
-}
 
 void broadcast(const Communicator& world, std::string& text) {
   text = world.all_gather(text).front();
@@ -51,7 +44,9 @@ Config load_same_config(const Communicator& world, const std::filesystem::path& 
     const Config first = parse_config(all[0], "the configuration of rank 0");
     const Config other = parse_config(all[rank], fmt::format("the configuration of rank {}", rank));
     for (const ConfigDifference& difference : config_differences(first, other)) {
-      if (difference.key == "data.path" || difference.key == "train.initial_checkpoint") continue;
+      if (difference.key == "data.path" || difference.key == "data.store_dir" ||
+          difference.key == "train.initial_checkpoint")
+        continue;
       throw UsageError("{} is {} on rank 0 and {} on rank {}; start all ranks with the same configuration",
                        difference.key, difference.before, difference.after, rank);
     }
@@ -82,6 +77,7 @@ DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape)
   return {.path = data.path,
           .format = data.format,
           .shape = shape,
+          .subvolumes = data.subvolume > 0,
           .split = data.split,
           .seed = static_cast<std::uint64_t>(data.seed)};
 }
@@ -90,14 +86,18 @@ InputTransform input_transform(const DataConfig& data) {
   return data.transform == "log1p" ? InputTransform::log1p : InputTransform::none;
 }
 
-void check_transform(const RawSample& sample, InputTransform transform) {
-  if (transform != InputTransform::log1p) return;
-  double low = 0;
-  if (sample.layout.dtype == DType::i16) low = smallest<std::int16_t>(sample.voxels);
-  if (sample.layout.dtype == DType::f32) low = smallest<float>(sample.voxels);
-  if (low > -1) return;
-  throw DataError("{}: `full` holds {}, which has no log1p; expected counts from 0 up, or data.transform = \"none\"",
-                  sample.file, low);
+FeedOptions feed_options(const DataConfig& data) {
+  FeedOptions options{.transform = input_transform(data)};
+  options.read.whole_samples = data.io == "sample";
+  for (const ReadDriver driver : {ReadDriver::posix, ReadDriver::mpi_independent, ReadDriver::mpi_collective}) {
+    if (data.driver == driver_name(driver)) options.read.driver = driver;
+  }
+  options.store.kind = data.store == "off"    ? StoreKind::off
+                       : data.store == "disk" ? StoreKind::disk
+                                              : StoreKind::memory;
+  if (!data.store_budget.empty()) options.store.memory_budget = parse_bytes(data.store_budget);
+  options.store.directory = data.store_dir;
+  return options;
 }
 
 std::vector<NamedArray> model_arrays(ParameterStore& parameters) {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "halograd/data/dataset.hpp"
-#include "halograd/data/sample.hpp"
 #include "halograd/exec/executor.hpp"
+#include "halograd/train/batch_feed.hpp"
 #include "halograd/train/checkpoint.hpp"
 #include "halograd/train/config.hpp"
 
@@ -26,8 +26,8 @@ DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape)
 
 InputTransform input_transform(const DataConfig& data);
 
-/// Throws DataError naming the file where a voxel's transform is no number: log1p of -1 or less.
-void check_transform(const RawSample& sample, InputTransform transform);
+/// How [data] wants samples read and kept.
+FeedOptions feed_options(const DataConfig& data);
 
 /// How many numbers `array` has.
 std::int64_t element_count(const NamedArray& array);

@@ -15,16 +15,12 @@ namespace {
 
 constexpr const char* samples_counter = "data/samples";
 
-SamplerOptions sampler_options(const Config& config) {
-  return {.batch = config.train.batch_size, .shuffle = true, .seed = static_cast<std::uint64_t>(config.train.seed)};
-}
-
 /// Whether a change of this key would make another run of it: another network, other data, another order, another
 /// optimiser.
 bool makes_another_run(const std::string& key) {
   return key.starts_with("model.") || key == "data.split" || key == "data.seed" || key == "data.transform" ||
-         key == "train.batch_size" || key == "train.seed" || key == "train.optimizer" || key == "train.momentum" ||
-         key == "parallel.batch_norm_statistics";
+         key == "data.subvolume" || key == "train.batch_size" || key == "train.seed" || key == "train.optimizer" ||
+         key == "train.momentum" || key == "parallel.batch_norm_statistics";
 }
 
 /// Refuses to go on from a checkpoint of another run.
@@ -50,6 +46,12 @@ std::int64_t decay_steps(const TrainConfig& train, std::int64_t batches_per_epoc
   return epochs * batches_per_epoch;
 }
 
+ExecutorOptions trainer_options(const Config& config, std::int64_t ranks) {
+  ExecutorOptions options = executor_options(config, ranks);
+  options.input_slots = 2;
+  return options;
+}
+
 bool all_finite(std::span<const NamedArray> arrays) {
   return std::ranges::all_of(arrays, [](const NamedArray& array) {
     const float* const end = array.data + element_count(array);
@@ -66,13 +68,16 @@ Trainer::Trainer(const Communicator& world, const Config& config, const TrainerO
       directory_(options.run_directory),
       network_(build_network(config.model)),
       dataset_(Dataset::open(world, dataset_options(config.data, network_.input()))),
-      executor_(network_, world, executor_options(config, world.size())),
-      sampler_(dataset_.samples(Split::train), sampler_options(config)),
+      executor_(network_, world, trainer_options(config, world.size())),
+      batches_per_epoch_(
+          Sampler(dataset_.samples(Split::train), {.batch = config.train.batch_size}).batches_per_epoch()),
       store_(directory_.checkpoints(), config.train.checkpoints_kept) {
-  if (sampler_.samples() == 0)
+  if (batches_per_epoch_ == 0)
     throw DataError("{}: no sample is left for training: data.split gives it none", config.data.path);
-  const std::int64_t batch = std::min(config.train.batch_size, sampler_.samples());
-  feed_.emplace(executor_, executor_.prepare(Mode::train, batch), dataset_, input_transform(config.data));
+  for (const auto& [mode, split] : {std::pair{Mode::evaluate, Split::validation}, {Mode::train, Split::train}}) {
+    const std::int64_t batch = std::min(config.train.batch_size, samples_in(split));
+    if (batch > 0) executor_.prepare(mode, batch);
+  }
   open_run();
 }
 
@@ -93,6 +98,7 @@ void Trainer::open_run() {
     log::info("starting from the weights in {}", config_.train.initial_checkpoint);
   }
   if (!config_.train.initial_checkpoint.empty()) executor_.continue_running_averages();
+  open_feed();
   const std::int64_t arena_bytes = world_.all_reduce_max(executor_.arena_bytes());
   agree(world_, [&] {
     if (leads()) begin_metrics(arena_bytes);
@@ -109,6 +115,18 @@ void Trainer::load_state(const std::string& file) {
   epoch_seconds_ = state_.values["epoch_seconds"];
   last_written_ = state_.step;
   log::info("resuming from {} (epoch {}, step {})", file, state_.epoch, state_.step);
+}
+
+void Trainer::open_feed() {
+  RunScheduleOptions schedule{.batch = config_.train.batch_size,
+                              .seed = static_cast<std::uint64_t>(config_.train.seed),
+                              .epochs = config_.train.epochs,
+                              .first_epoch = state_.epoch,
+                              .first_batch = state_.batch};
+  if (options_.max_steps) schedule.steps = *options_.max_steps - state_.step;
+  const std::int64_t batch = std::min(config_.train.batch_size, samples_in(Split::train));
+  feed_.emplace(executor_, executor_.prepare(Mode::train, batch), dataset_, feed_options(config_.data),
+                RunSchedule(dataset_, schedule));
 }
 
 void Trainer::begin_metrics(std::int64_t arena_bytes) {
@@ -129,7 +147,7 @@ void Trainer::begin_metrics(std::int64_t arena_bytes) {
     return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
   };
   log::info("{} {}: {} parameters, {}, grid {} with {}, {} a rank, {} of activations{}", config_.model.name,
-            config_.model.width, network_.trainable_parameters(), count(sampler_.samples(), "training sample"),
+            config_.model.width, network_.trainable_parameters(), count(samples_in(Split::train), "training sample"),
             grid.spatial_name(), count(grid.data, "data-parallel group"), count(thread_count(), "thread"),
             format_bytes(static_cast<double>(arena_bytes)),
             world_.size() == 1            ? ""
@@ -143,35 +161,30 @@ bool Trainer::done() const {
 
 void Trainer::run() {
   if (last_written_ < 0) write_checkpoint(false);
-  progress_.begin(config_.train.epochs, sampler_.batches_per_epoch(), now_seconds());
+  progress_.begin(config_.train.epochs, batches_per_epoch_, now_seconds());
   while (!done()) run_epoch();
   if (last_written_ != state_.step) write_checkpoint(false);
   if (state_.epoch >= config_.train.epochs) finish_run();
 }
 
 void Trainer::run_epoch() {
-  const std::int64_t batches = sampler_.batches_per_epoch();
   const double begin = now_seconds() - epoch_seconds_;
-  feed_->request(sampler_.mini_batch(state_.epoch, state_.batch));
-  while (state_.batch < batches && !done()) {
-    const std::int64_t batch = state_.batch;
-    const bool last = batch + 1 == batches || (options_.max_steps && state_.step + 1 >= *options_.max_steps);
-    if (!last) feed_->request(sampler_.mini_batch(state_.epoch, batch + 1));
-    run_step(batch);
+  while (state_.batch < batches_per_epoch_ && !done()) {
+    run_step();
     const std::int64_t every = config_.train.checkpoint_every_steps;
     epoch_seconds_ = now_seconds() - begin;
-    if (every > 0 && state_.step % every == 0 && state_.batch < batches) write_checkpoint(false);
+    if (every > 0 && state_.step % every == 0 && state_.batch < batches_per_epoch_) write_checkpoint(false);
   }
-  if (state_.batch == batches) finish_epoch();
+  if (state_.batch == batches_per_epoch_) finish_epoch();
 }
 
-void Trainer::run_step(std::int64_t batch_index) {
+void Trainer::run_step() {
   const double begin = now_seconds();
   const MiniBatch& batch = feed_->next();
   const double fed = now_seconds();
   const LinearSchedule schedule{.initial = config_.train.learning_rate,
                                 .final_fraction = config_.train.lr_final,
-                                .decay_steps = decay_steps(config_.train, sampler_.batches_per_epoch())};
+                                .decay_steps = decay_steps(config_.train, batches_per_epoch_)};
   const double rate = schedule.at(state_.step);
   const StepResult result = executor_.train(batch, state_.step, rate);
   if (!std::isfinite(result.loss)) {
@@ -192,9 +205,7 @@ void Trainer::run_step(std::int64_t batch_index) {
                      .samples = batch.size};
     if (config_.train.log_samples) {
       step.files.emplace();
-      for (const std::int64_t sample : sampler_.mini_batch(state_.epoch, batch_index)) {
-        step.files->push_back(dataset_.name(sample));
-      }
+      for (const std::int64_t sample : feed_->scheduled().samples) step.files->push_back(dataset_.name(sample));
     }
     metrics_->write(step);
   }
@@ -205,19 +216,22 @@ void Trainer::run_step(std::int64_t batch_index) {
 
 void Trainer::finish_epoch() {
   progress_.pause();
-  const Evaluation validation =
-      evaluate(executor_, dataset_, Split::validation, config_.train.batch_size, input_transform(config_.data));
+  const Evaluation validation = evaluate(executor_, *feed_, dataset_, Split::validation);
   if (!validation.predictions.empty() && !std::isfinite(validation.loss)) {
     throw not_finite("the validation loss", validation.loss);
   }
   const double train_loss = epoch_loss_sum_ / static_cast<double>(epoch_samples_);
   const double speed = static_cast<double>(epoch_samples_) / epoch_seconds_;
+  double file_bytes = static_cast<double>(feed_->file_bytes() - file_bytes_told_);
+  file_bytes_told_ = feed_->file_bytes();
+  world_.all_reduce_sum(&file_bytes, 1);
   if (leads()) {
     metrics_->write(EpochMetrics{.epoch = state_.epoch,
                                  .train_loss = train_loss,
                                  .validation_loss = validation.loss,
                                  .seconds = epoch_seconds_,
-                                 .samples_per_second = speed});
+                                 .samples_per_second = speed,
+                                 .file_bytes = static_cast<std::int64_t>(file_bytes)});
     progress_.line(
         format_epoch(state_.epoch, config_.train.epochs, train_loss, validation.loss, epoch_seconds_, speed));
   }
@@ -280,8 +294,7 @@ void Trainer::write_checkpoint(bool best) {
 }
 
 void Trainer::finish_run() {
-  const Evaluation test =
-      evaluate(executor_, dataset_, Split::test, config_.train.batch_size, input_transform(config_.data));
+  const Evaluation test = evaluate(executor_, *feed_, dataset_, Split::test);
   if (!test.predictions.empty() && !std::isfinite(test.loss)) {
     throw not_finite("the test loss", test.loss);
   }

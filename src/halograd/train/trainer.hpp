@@ -2,6 +2,7 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/data/dataset.hpp"
+#include "halograd/train/batch_feed.hpp"
 #include "halograd/train/checkpoint_store.hpp"
 #include "halograd/train/config.hpp"
 #include "halograd/train/evaluation.hpp"
@@ -38,9 +39,10 @@ public:
 private:
   void open_run();
   void load_state(const std::string& file);
+  void open_feed();
   void begin_metrics(std::int64_t arena_bytes);
   void run_epoch();
-  void run_step(std::int64_t batch_index);
+  void run_step();
   void finish_epoch();
   void finish_run();
   void write_checkpoint(bool best);
@@ -48,6 +50,9 @@ private:
   [[nodiscard]] NumericalError not_finite(const std::string& what, const char* value) const;
   void set_aside_untried();
   [[nodiscard]] bool done() const;
+  [[nodiscard]] std::int64_t samples_in(Split split) const {
+    return static_cast<std::int64_t>(dataset_.samples(split).size());
+  }
   [[nodiscard]] bool leads() const { return world_.rank() == 0; }
 
   Communicator world_;
@@ -57,7 +62,7 @@ private:
   Network network_;
   Dataset dataset_;
   Executor executor_;
-  Sampler sampler_;
+  std::int64_t batches_per_epoch_;
   CheckpointStore store_;
   std::optional<BatchFeed> feed_;
   std::optional<MetricsLog> metrics_;
@@ -67,6 +72,7 @@ private:
   double epoch_loss_sum_ = 0;       ///< of the epoch's samples so far
   std::int64_t epoch_samples_ = 0;
   double epoch_seconds_ = 0;
+  std::int64_t file_bytes_told_ = 0;  ///< of those read so far, in the metrics already
 };
 
 }  // namespace halograd
