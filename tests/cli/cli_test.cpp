@@ -1,6 +1,6 @@
 #include "cli/program.hpp"
 #include "halograd/train/checkpoint.hpp"
-#include "train/temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

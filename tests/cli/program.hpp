@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <fmt/format.h>
 #include <sys/wait.h>

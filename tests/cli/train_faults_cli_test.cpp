@@ -142,7 +142,8 @@ TEST_P(WrongSample, EndsAllRanksWherever) {
   copy_with(directory / "set", 5, GetParam().make);
   std::vector<std::string> words = GetParam().words;
   words.push_back((directory / "set" / file).string());
-  // With one mini-batch a universe the wrong one is found at a step behind the first, or at the validation.
+  // A wrong file is found before the first step, a wrong voxel when it is read: with one mini-batch a universe at a
+  // step behind the first, or at the validation.
   const int ranks = GetParam().ranks;
   const std::string options = fmt::format("--grid {}x1x1 --set train.batch_size=1", std::max(ranks, 1));
   const ProgramRun run = timed([&] { return train(ranks, directory / "run", with_data(directory / "set", options)); });
@@ -180,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                   }),
                   {"[16,16,16,4]", "[32,32,32,4]"},
                   2},
-        WrongFile{"another type", holding([](auto& c) { c.type = H5T_IEEE_F64LE; }), {"f64", "16-bit integers"}},
+        WrongFile{"another type", holding([](auto& c) { c.type = H5T_STD_I32LE; }), {"i32", "16-bit integers"}},
         WrongFile{"a voxel that is no number",
                   holding([](auto& c) {
                     c.type = H5T_IEEE_F32LE;

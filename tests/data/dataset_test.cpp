@@ -2,11 +2,15 @@
 
 #include "data/sample_files.hpp"
 #include "halograd/core/error.hpp"
+#include "halograd/data/permutation.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
+#include <set>
 
 namespace halograd {
 namespace {
@@ -94,6 +98,171 @@ TEST(Dataset, SplitsAreAPartitionThatTheSeedDecides) {
   EXPECT_TRUE(open(options).samples(Split::test).empty());
 }
 
+/// A split depends on how many universes there are, and on the seed, alone: as it always has.
+TEST(Dataset, ASplitIsTheStartOfAPermutation) {
+  const TemporaryDirectory directory;
+  test::write_samples(directory.path(), 20);
+  const Dataset dataset = open({.path = directory.path(), .shape = shape, .split = {0.7, 0.2, 0.1}, .seed = 3});
+  const std::vector<std::int64_t> order = permutation(20, random_stream(3, RandomPurpose::split));
+  std::vector<std::int64_t> train(order.begin(), order.begin() + 14);
+  std::sort(train.begin(), train.end());
+  EXPECT_EQ(dataset.samples(Split::train), train);
+  EXPECT_EQ(dataset.samples(Split::validation), (std::vector<std::int64_t>{8, 12, 15, 17}));
+  EXPECT_EQ(dataset.samples(Split::test), (std::vector<std::int64_t>{4, 9}));
+}
+
+// --- Several samples a file ---------------------------------------------------------------------------------------
+
+std::string path_in(const TemporaryDirectory& directory, std::int64_t number) {
+  return directory.file(fmt::format("universe_{:03}.hdf5", number));
+}
+
+TEST(StackedFiles, EntriesAreSamples) {
+  const TemporaryDirectory directory;
+  test::write_samples(directory.path(), 4, {.entries = 3});
+  const SampleFile alone{.dtype = DType::i16, .channels_first = true, .physical = std::nullopt};
+  test::write_sample(path_in(directory, 1), alone);
+  const Dataset dataset = open({.path = directory.path(), .shape = shape});
+  ASSERT_EQ(dataset.size(), 10);
+  EXPECT_EQ(dataset.universes(), 10);
+  EXPECT_EQ(dataset.name(2), "universe_000.hdf5[2]");
+  EXPECT_EQ(dataset.name(3), "universe_001.hdf5");
+  EXPECT_EQ(dataset.name(4), "universe_002.hdf5[0]");
+  EXPECT_EQ(dataset.name(9), "universe_003.hdf5[2]");
+  EXPECT_EQ(dataset.file(9), path_in(directory, 3));
+  EXPECT_EQ(dataset.entry(2), 2);
+  EXPECT_EQ(dataset.entry(3), 0);
+  EXPECT_EQ(dataset.entry(8), 1);
+  EXPECT_EQ(dataset.origin(8), Index{});
+  EXPECT_EQ(dataset.targets(8), test::of_entry({0.03F, 0, 0, 0}, 1));
+  EXPECT_EQ(dataset.physical(8), test::of_entry(*SampleFile{}.physical, 1));
+  EXPECT_EQ(dataset.targets(3), *alone.targets);
+  EXPECT_FALSE(dataset.physical(3).has_value());
+  EXPECT_TRUE(dataset.layout(4).stacked);
+  EXPECT_EQ(dataset.layout(4).entries, 3);
+  EXPECT_EQ(dataset.layout(3).layout, (SampleLayout{DType::i16, true}));
+  EXPECT_EQ(&dataset.layout(0), &dataset.layout(9)) << "files laid out alike share their layout";
+  EXPECT_THROW(static_cast<void>(dataset.name(10)), UsageError);
+  EXPECT_THROW(static_cast<void>(dataset.targets(-1)), UsageError);
+}
+
+TEST(StackedFiles, BytesAreThoseInMemory) {
+  const TemporaryDirectory directory;
+  test::write_sample(directory.file("a.h5"), {.dtype = DType::f32, .file_type = H5T_IEEE_F64LE});
+  test::write_sample(directory.file("b.h5"), {.dtype = DType::i16, .modulus = 100, .file_type = H5T_STD_I8LE});
+  test::write_sample(directory.file("c.h5"), {.dtype = DType::u8});
+  const Dataset dataset = open({.path = directory.path(), .shape = shape});
+  const Box box{{1, 0, 2}, {4, 5, 8}};
+  EXPECT_EQ(dataset.bytes(0, box), 3 * 5 * 6 * 4 * 4);
+  EXPECT_EQ(dataset.bytes(1, box), 3 * 5 * 6 * 4 * 2);
+  EXPECT_EQ(dataset.bytes(2, box), 3 * 5 * 6 * 4);
+  EXPECT_EQ(dataset.bytes(2, Box{}), 0);
+}
+
+const GlobalShape part{4, {4, 2, 3}};  ///< of which files are multiples
+
+GlobalShape times(std::int64_t d, std::int64_t h, std::int64_t w) {
+  return {part.channels, {part.extent.d * d, part.extent.h * h, part.extent.w * w}};
+}
+
+TEST(SubVolumes, AreNumberedDepthSlowestWidthFastest) {
+  const TemporaryDirectory directory;
+  test::write_sample(directory.file("a.h5"), {.shape = times(2, 2, 2)});
+  test::write_sample(directory.file("b.h5"), {.shape = times(1, 1, 1)});
+  test::write_sample(directory.file("c.h5"), {.shape = times(1, 2, 3), .entries = 2});
+  const Dataset dataset = open({.path = directory.path(), .shape = part, .subvolumes = true});
+  ASSERT_EQ(dataset.size(), 8 + 1 + 2 * 6);
+  EXPECT_EQ(dataset.universes(), 4);
+  EXPECT_EQ(dataset.shape(), part);
+  const std::vector<std::string> names{"a.h5[0:4,0:2,0:3]",   "a.h5[0:4,0:2,3:6]",   "a.h5[0:4,2:4,0:3]",
+                                       "a.h5[0:4,2:4,3:6]",   "a.h5[4:8,0:2,0:3]",   "a.h5[4:8,0:2,3:6]",
+                                       "a.h5[4:8,2:4,0:3]",   "a.h5[4:8,2:4,3:6]",   "b.h5",
+                                       "c.h5[0,0:4,0:2,0:3]", "c.h5[0,0:4,0:2,3:6]", "c.h5[0,0:4,0:2,6:9]",
+                                       "c.h5[0,0:4,2:4,0:3]", "c.h5[0,0:4,2:4,3:6]", "c.h5[0,0:4,2:4,6:9]",
+                                       "c.h5[1,0:4,0:2,0:3]", "c.h5[1,0:4,0:2,3:6]", "c.h5[1,0:4,0:2,6:9]",
+                                       "c.h5[1,0:4,2:4,0:3]", "c.h5[1,0:4,2:4,3:6]", "c.h5[1,0:4,2:4,6:9]"};
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(dataset.name(static_cast<std::int64_t>(i)), names[i]);
+  EXPECT_EQ(dataset.origin(6), (Index{4, 2, 0}));
+  EXPECT_EQ(dataset.origin(8), Index{});
+  EXPECT_EQ(dataset.origin(17), (Index{0, 0, 6}));
+  EXPECT_EQ(dataset.entry(14), 0);
+  EXPECT_EQ(dataset.entry(15), 1);
+  EXPECT_EQ(dataset.layout(20).shape, times(1, 2, 3));
+  EXPECT_EQ(dataset.targets(14), *SampleFile{}.targets);
+  EXPECT_EQ(dataset.targets(15), test::of_entry(*SampleFile{}.targets, 1));
+  EXPECT_EQ(dataset.bytes(20, Box::whole(part.extent)), 4 * 2 * 3 * 4 * 2);
+}
+
+TEST(SubVolumes, CoverTheirUniverseOnce) {
+  const TemporaryDirectory directory;
+  const GlobalShape whole = times(3, 2, 4);
+  test::write_sample(directory.file("a.h5"), {.shape = whole, .channels_first = true});
+  const Dataset dataset = open({.path = directory.path(), .shape = part, .subvolumes = true});
+  std::vector<int> covered(static_cast<std::size_t>(whole.extent.volume()), 0);
+  for (std::int64_t sample = 0; sample < dataset.size(); ++sample) {
+    const Index lo = dataset.origin(sample);
+    for (Index at = lo; at.d < lo.d + part.extent.d; ++at.d) {
+      for (at.h = lo.h; at.h < lo.h + part.extent.h; ++at.h) {
+        for (at.w = lo.w; at.w < lo.w + part.extent.w; ++at.w) {
+          ++covered.at(static_cast<std::size_t>((at.d * whole.extent.h + at.h) * whole.extent.w + at.w));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(dataset.size(), 24);
+  EXPECT_EQ(covered, std::vector<int>(covered.size(), 1));
+}
+
+TEST(SubVolumes, OfOneUniverseAreNeverSplit) {
+  const TemporaryDirectory directory;
+  // 6 universes of 8 samples and 3 · 2 of 6: 12 universes, 84 samples.
+  for (std::int64_t i = 0; i < 9; ++i) {
+    const bool stacked = i % 3 == 2;
+    test::write_sample(path_in(directory, i),
+                       {.shape = stacked ? times(1, 2, 3) : times(2, 2, 2), .entries = stacked ? 2 : 0});
+  }
+  DatasetOptions options{.path = directory.path(), .shape = part, .subvolumes = true, .split = {0.5, 0.3, 0.2}};
+  for (options.seed = 1; options.seed <= 20; ++options.seed) {
+    const Dataset dataset = open(options);
+    ASSERT_EQ(dataset.size(), 84);
+    ASSERT_EQ(dataset.universes(), 12);
+    std::map<std::string, std::set<Split>> used;  // universe → splits
+    std::vector<int> seen(84, 0);
+    for (const Split split : {Split::train, Split::validation, Split::test}) {
+      const auto& samples = dataset.samples(split);
+      EXPECT_TRUE(std::is_sorted(samples.begin(), samples.end()));
+      std::set<std::string> universes;
+      for (const std::int64_t sample : samples) {
+        ++seen.at(static_cast<std::size_t>(sample));
+        universes.insert(fmt::format("{} {}", dataset.file(sample), dataset.entry(sample)));
+      }
+      for (const std::string& universe : universes) used[universe].insert(split);
+      EXPECT_EQ(static_cast<std::int64_t>(universes.size()),
+                split_counts(12, options.split)[static_cast<std::size_t>(split)]);
+    }
+    EXPECT_EQ(seen, std::vector<int>(84, 1)) << "seed " << options.seed;
+    EXPECT_EQ(used.size(), 12U);
+    for (const auto& [universe, splits] : used) EXPECT_EQ(splits.size(), 1U) << universe;
+  }
+}
+
+/// Which universes a split gets does not depend on whether they are cut.
+TEST(SubVolumes, GoWhereTheirUniverseWouldGo) {
+  const TemporaryDirectory directory;
+  test::write_samples(directory.path(), 10, {.shape = times(2, 1, 2)});
+  const Dataset whole = open({.path = directory.path(), .shape = times(2, 1, 2)});
+  const Dataset cut = open({.path = directory.path(), .shape = part, .subvolumes = true});
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    std::vector<std::int64_t> expected;
+    for (const std::int64_t universe : whole.samples(split)) {
+      for (std::int64_t i = 0; i < 4; ++i) expected.push_back(4 * universe + i);
+    }
+    EXPECT_EQ(cut.samples(split), expected);
+  }
+}
+
+// --- What is refused ----------------------------------------------------------------------------------------------
+
 TEST(Dataset, BadDirectoriesAreDataErrorsThatNameThem) {
   const TemporaryDirectory directory;
   const auto message_for = [](const std::string& path) {
@@ -107,12 +276,20 @@ TEST(Dataset, BadDirectoriesAreDataErrorsThatNameThem) {
   EXPECT_TRUE(mentions(message_for(directory.file("file")), "not a directory"));
 }
 
-TEST(Dataset, ABadFirstFileIsADataErrorOnOpening) {
+TEST(Dataset, ABadFileAnywhereIsADataErrorOnOpening) {
   const TemporaryDirectory directory;
-  test::write_samples(directory.path(), 2);
-  const DatasetOptions options{.path = directory.path(), .shape = {4, Extent::cube(16)}};
-  const std::string message = message_of<DataError>([&] { open(options); });
-  EXPECT_TRUE(mentions(message, "universe_000.hdf5") && mentions(message, "[16,16,16,4]")) << message;
+  test::write_samples(directory.path(), 5);
+  const std::string large = message_of<DataError>([&] {
+    open({.path = directory.path(), .shape = {4, Extent::cube(16)}});
+  });
+  EXPECT_TRUE(mentions(large, "universe_000.hdf5") && mentions(large, "[16,16,16,4]")) << large;
+  EXPECT_TRUE(mentions(message_of<DataError>([&] {
+                         open({.path = directory.path(), .shape = {4, Extent::cube(4)}});
+                       }),
+                       "`data.subvolume` would cut it into 2x2x2"));
+  test::write_sample(path_in(directory, 3), {.targets = std::nullopt});
+  const std::string bare = message_of<DataError>([&] { open({.path = directory.path(), .shape = shape}); });
+  EXPECT_EQ(bare, path_in(directory, 3) + ": has no dataset `unitPar`; expected the targets [4] of f32");
 }
 
 TEST(Dataset, BadOptionsAreUsageErrors) {

@@ -49,7 +49,8 @@ TEST(DescribeHdf5, FollowsGroupsAndReadsAttributes) {
     const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
     const Hdf5Handle model(H5Gcreate2(file.id(), "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
     const Hdf5Handle layer(H5Gcreate2(model.id(), "conv1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
-    test::write_floats(layer.id(), "weight", 4, {1, 2, 3, 4});
+    const Cosmology weights{1, 2, 3, 4};
+    test::write_dataset(layer.id(), "weight", {4}, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, weights.data());
     H5Lcreate_soft("/nowhere", file.id(), "gone", H5P_DEFAULT, H5P_DEFAULT);
     const Hdf5Handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
     const Hdf5Handle text(H5Tcopy(H5T_C_S1), H5Tclose);

@@ -139,11 +139,11 @@ TEST(Hdf5Source, BadContentsAreDataErrorsThatNameTheFile) {
   expect_refusal({.shape = {4, {8, 8, 7}}}, "[8,8,7,4] of u16; expected `full` [8,8,8,4] or [4,8,8,8]");
   expect_refusal({.shape = {3, Extent::cube(8)}}, "[8,8,8,3]");
   expect_refusal({.file_type = H5T_STD_I32LE}, "of i32");
-  expect_refusal({.dtype = DType::f32, .file_type = H5T_IEEE_F64BE}, "f64 big-endian");
+  expect_refusal({.file_type = H5T_STD_I64BE}, "i64 big-endian");
   expect_refusal({.voxels_written = false}, "never written");
   expect_refusal({.chunk = {4, 4, 4, 4}, .voxels_written = false}, "never written");
   expect_refusal({.targets = std::nullopt}, "has no dataset `unitPar`");
-  expect_refusal({.target_count = 5}, "`unitPar` is [5] of f32; expected [4] of f32");
+  expect_refusal({.target_dims = std::vector<hsize_t>{5}}, "`unitPar` is [5] of f32; expected [4] of f32");
   expect_refusal({.targets = Cosmology{0, 0, nan, 0}}, "`unitPar`[2] is nan");
   expect_refusal({.physical = Cosmology{nan, 0, 0, 0}}, "`physPar`[0] is nan");
   expect_refusal({.dtype = DType::f32, .not_a_number = true}, "not finite");

@@ -2,8 +2,8 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
+#include "support/temporary_directory.hpp"
 #include "train/checkpoint_arrays.hpp"
-#include "train/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 

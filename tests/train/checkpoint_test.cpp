@@ -2,8 +2,8 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/train/checkpoint_seal.hpp"
+#include "support/temporary_directory.hpp"
 #include "train/checkpoint_arrays.hpp"
-#include "train/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

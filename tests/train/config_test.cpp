@@ -3,7 +3,7 @@
 #include "halograd/core/error.hpp"
 #include "halograd/train/config_keys.hpp"
 #include "halograd/train/spelling.hpp"
-#include "train/temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 

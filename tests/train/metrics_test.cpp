@@ -1,7 +1,7 @@
 #include "halograd/train/metrics.hpp"
 
 #include "halograd/core/error.hpp"
-#include "train/temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
-#include "train/temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 

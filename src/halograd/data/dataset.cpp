@@ -1,11 +1,11 @@
 #include "halograd/data/dataset.hpp"
 
 #include "halograd/core/error.hpp"
+#include "halograd/data/catalogue.hpp"
 #include "halograd/data/permutation.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace halograd {
 namespace {
@@ -66,6 +66,11 @@ void check_fractions(const std::array<double, 3>& fractions) {
   }
 }
 
+/// The file that number `wanted` belongs to, where file i's numbers begin at first[i].
+std::int64_t file_of(const std::vector<std::int64_t>& first, std::int64_t wanted) {
+  return std::upper_bound(first.begin(), first.end(), wanted) - first.begin() - 1;
+}
+
 }  // namespace
 
 std::array<std::int64_t, 3> split_counts(std::int64_t samples, const std::array<double, 3>& fractions) {
@@ -94,6 +99,62 @@ std::array<std::int64_t, 3> split_counts(std::int64_t samples, const std::array<
   return counts;
 }
 
+/// Per file and universe; all else about a sample follows from its number.
+struct Dataset::Contents {
+  std::filesystem::path path;
+  GlobalShape shape;  ///< of a sample
+  Catalogue catalogue;
+  std::vector<std::int64_t> first_sample;  ///< [files + 1]
+  std::array<std::vector<std::int64_t>, 3> splits;
+
+  /// How many samples a universe of `file` is cut into, each way.
+  [[nodiscard]] Extent cuts(std::int64_t file) const {
+    const Extent& whole = catalogue.layout(file).shape.extent;
+    return {whole.d / shape.extent.d, whole.h / shape.extent.h, whole.w / shape.extent.w};
+  }
+  /// The samples of a universe begin at the first, and end before the second.
+  [[nodiscard]] std::array<std::int64_t, 2> samples_of(std::int64_t universe) const {
+    const auto& first = catalogue.first_universe;
+    const std::int64_t file = file_of(first, universe);
+    const std::int64_t count = cuts(file).volume();
+    const std::int64_t entry = universe - first[static_cast<std::size_t>(file)];
+    const std::int64_t begin = first_sample[static_cast<std::size_t>(file)] + entry * count;
+    return {begin, begin + count};
+  }
+  void number_samples();
+  void split(const DatasetOptions& options);
+};
+
+void Dataset::Contents::number_samples() {
+  first_sample.push_back(0);
+  for (std::int64_t file = 0; file < catalogue.files(); ++file) {
+    first_sample.push_back(first_sample.back() + catalogue.layout(file).entries * cuts(file).volume());
+  }
+}
+
+void Dataset::Contents::split(const DatasetOptions& options) {
+  std::vector<std::int64_t> order =
+      permutation(catalogue.universes(), random_stream(options.seed, RandomPurpose::split));
+  const std::array<std::int64_t, 3> counts = split_counts(catalogue.universes(), options.split);
+  auto next = order.begin();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto end = next + counts[i];
+    std::sort(next, end);
+    for (; next != end; ++next) {
+      const auto [first, last] = samples_of(*next);
+      for (std::int64_t sample = first; sample < last; ++sample) splits[i].push_back(sample);
+    }
+  }
+}
+
+/// Where a sample lies.
+struct Dataset::Place {
+  std::int64_t file = 0;
+  std::int64_t entry = 0;
+  std::int64_t universe = 0;
+  Index origin;
+};
+
 Dataset Dataset::open(const Communicator& communicator, const DatasetOptions& options) {
   std::vector<std::string> names;
   agree(communicator, [&] {
@@ -103,22 +164,88 @@ Dataset Dataset::open(const Communicator& communicator, const DatasetOptions& op
   });
   check_same_list(communicator, options.path, names);
 
-  Dataset dataset;
-  dataset.path_ = options.path;
-  dataset.shape_ = options.shape;
-  dataset.names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
-  agree(communicator, [&] { static_cast<void>(dataset.source().check(dataset.file(0))); });
+  const auto contents = std::make_shared<Contents>();
+  contents->path = options.path;
+  contents->shape = options.shape;
+  contents->catalogue = inspect_files(communicator, options.path, std::move(names),
+                                      {.shape = options.shape, .subvolumes = options.subvolumes});
+  contents->number_samples();
+  contents->split(options);
+  return Dataset(contents);
+}
 
-  const std::vector<std::int64_t> order =
-      permutation(dataset.size(), random_stream(options.seed, RandomPurpose::split));
-  const std::array<std::int64_t, 3> counts = split_counts(dataset.size(), options.split);
-  auto next = order.begin();
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    dataset.splits_[i].assign(next, next + counts[i]);
-    std::sort(dataset.splits_[i].begin(), dataset.splits_[i].end());
-    next += counts[i];
+std::int64_t Dataset::size() const {
+  return contents_->first_sample.back();
+}
+
+std::int64_t Dataset::universes() const {
+  return contents_->catalogue.universes();
+}
+
+const GlobalShape& Dataset::shape() const {
+  return contents_->shape;
+}
+
+const std::vector<std::int64_t>& Dataset::samples(Split split) const {
+  return contents_->splits[static_cast<std::size_t>(split)];
+}
+
+Dataset::Place Dataset::place(std::int64_t sample) const {
+  if (sample < 0 || sample >= size())
+    throw UsageError("sample {}: expected 0 to {}, the dataset's", sample, size() - 1);
+  const auto& first = contents_->first_sample;
+  const std::int64_t file = file_of(first, sample);
+  const Extent cuts = contents_->cuts(file);
+  const std::int64_t within = sample - first[static_cast<std::size_t>(file)];
+  const std::int64_t entry = within / cuts.volume();
+  const std::int64_t box = within % cuts.volume();
+  const Extent& extent = contents_->shape.extent;
+  return {file,
+          entry,
+          contents_->catalogue.first_universe[static_cast<std::size_t>(file)] + entry,
+          {box / (cuts.h * cuts.w) * extent.d, box / cuts.w % cuts.h * extent.h, box % cuts.w * extent.w}};
+}
+
+std::string Dataset::name(std::int64_t sample) const {
+  const Place at = place(sample);
+  const FileLayout& layout = contents_->catalogue.layout(at.file);
+  const Extent& extent = contents_->shape.extent;
+  std::string part;
+  if (layout.stacked) part = fmt::format("{}", at.entry);
+  if (layout.shape.extent != extent) {
+    part += fmt::format("{}{}:{},{}:{},{}:{}", part.empty() ? "" : ",", at.origin.d, at.origin.d + extent.d,
+                        at.origin.h, at.origin.h + extent.h, at.origin.w, at.origin.w + extent.w);
   }
-  return dataset;
+  const std::string& file = contents_->catalogue.names[static_cast<std::size_t>(at.file)];
+  return part.empty() ? file : fmt::format("{}[{}]", file, part);
+}
+
+std::string Dataset::file(std::int64_t sample) const {
+  return (contents_->path / contents_->catalogue.names[static_cast<std::size_t>(place(sample).file)]).string();
+}
+
+const FileLayout& Dataset::layout(std::int64_t sample) const {
+  return contents_->catalogue.layout(place(sample).file);
+}
+
+std::int64_t Dataset::entry(std::int64_t sample) const {
+  return place(sample).entry;
+}
+
+Index Dataset::origin(std::int64_t sample) const {
+  return place(sample).origin;
+}
+
+const Cosmology& Dataset::targets(std::int64_t sample) const {
+  return contents_->catalogue.targets[static_cast<std::size_t>(place(sample).universe)];
+}
+
+const std::optional<Cosmology>& Dataset::physical(std::int64_t sample) const {
+  return contents_->catalogue.physical[static_cast<std::size_t>(place(sample).universe)];
+}
+
+std::int64_t Dataset::bytes(std::int64_t sample, const Box& box) const {
+  return box.volume() * shape().channels * dtype_size(layout(sample).layout.dtype);
 }
 
 }  // namespace halograd

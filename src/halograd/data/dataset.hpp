@@ -1,14 +1,18 @@
 #pragma once
 
 #include "halograd/comm/communicator.hpp"
+#include "halograd/data/file_layout.hpp"
 #include "halograd/data/hdf5_source.hpp"
+#include "halograd/tensor/box.hpp"
 #include "halograd/tensor/shape.hpp"
 
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace halograd {
@@ -16,9 +20,10 @@ namespace halograd {
 enum class Split : std::uint8_t { train, validation, test };
 
 struct DatasetOptions {
-  std::filesystem::path path{};                ///< a directory of *.hdf5 and *.h5 files, one sample each
+  std::filesystem::path path{};                ///< a directory of *.hdf5 and *.h5 files
   std::string format = "cosmoflow";            ///< the only one yet
   GlobalShape shape{};                         ///< what a sample must be: the network's input
+  bool subvolumes = false;                     ///< cut larger volumes into samples of that shape
   std::array<double, 3> split{0.8, 0.1, 0.1};  ///< fractions: train, validation, test
   std::uint64_t seed = 1;                      ///< of the split
 };
@@ -29,34 +34,50 @@ struct DatasetOptions {
 /// Throws UsageError where a fraction is negative or not a number, or where they sum to 0 or to more than 1.
 std::array<std::int64_t, 3> split_counts(std::int64_t samples, const std::array<double, 3>& fractions);
 
-/// A directory of samples, numbered from 0 in order of their file names, and what each is used for. A small value.
+/// A directory of samples and what each is used for. A universe is one volume: a file, or an entry of a stacked one. A
+/// sample is a universe or, with `subvolumes`, one of the boxes that it is cut into. Samples are numbered from 0: files
+/// in order of their names, entries within, then boxes with depth slowest and width fastest. A small value.
 class Dataset {
 public:
-  /// Collective. Lists the directory on every rank, checks that all see the same and that the first file is what
-  /// `options` expects. Throws the same on all ranks: DataError naming the directory or file, UsageError on bad
-  /// options.
+  /// Collective. Lists the directory on every rank, checks that all see the same, and looks into every file once, each
+  /// rank into some. Universes go to the splits whole: which ones depends on their number and the seed alone. Throws
+  /// the same on all ranks: DataError naming the directory or file, UsageError on bad options.
   static Dataset open(const Communicator& communicator, const DatasetOptions& options);
 
-  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(names_->size()); }
-  /// The sample numbers of a split, in the order of their names; what a Sampler takes.
-  [[nodiscard]] const std::vector<std::int64_t>& samples(Split split) const {
-    return splits_[static_cast<std::size_t>(split)];
-  }
-  [[nodiscard]] const std::string& name(std::int64_t sample) const {
-    return names_->at(static_cast<std::size_t>(sample));
-  }
-  [[nodiscard]] std::string file(std::int64_t sample) const { return (path_ / name(sample)).string(); }
-  [[nodiscard]] const GlobalShape& shape() const { return shape_; }
-  /// What reads a sample's file.
-  [[nodiscard]] Hdf5Source source() const { return Hdf5Source({.shape = shape_}); }
+  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] std::int64_t universes() const;
+  /// What every sample is.
+  [[nodiscard]] const GlobalShape& shape() const;
+  /// The sample numbers of a split, rising; what a Sampler takes.
+  [[nodiscard]] const std::vector<std::int64_t>& samples(Split split) const;
+
+  // Of one sample; all throw UsageError where there is no such sample.
+
+  /// "a.hdf5", "a.hdf5[3]" of a stacked file, "a.hdf5[0:64,64:128,0:64]" of a larger volume (D, H, W),
+  /// "a.hdf5[3,0:64,64:128,0:64]" of both.
+  [[nodiscard]] std::string name(std::int64_t sample) const;
+  /// The path of its file.
+  [[nodiscard]] std::string file(std::int64_t sample) const;
+  [[nodiscard]] const FileLayout& layout(std::int64_t sample) const;
+  /// Its place in a stacked file, else 0.
+  [[nodiscard]] std::int64_t entry(std::int64_t sample) const;
+  /// Where it begins in its universe.
+  [[nodiscard]] Index origin(std::int64_t sample) const;
+  [[nodiscard]] const Cosmology& targets(std::int64_t sample) const;
+  [[nodiscard]] const std::optional<Cosmology>& physical(std::int64_t sample) const;
+  /// What the voxels of `box` take in memory, as they are read.
+  [[nodiscard]] std::int64_t bytes(std::int64_t sample, const Box& box) const;
+
+  /// What reads a file that is one sample.
+  [[nodiscard]] Hdf5Source source() const { return Hdf5Source({.shape = shape()}); }
 
 private:
-  Dataset() = default;
+  struct Contents;
+  struct Place;
+  explicit Dataset(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
+  [[nodiscard]] Place place(std::int64_t sample) const;
 
-  std::filesystem::path path_;
-  GlobalShape shape_;
-  std::shared_ptr<const std::vector<std::string>> names_;  // shared: copies of a Dataset are cheap
-  std::array<std::vector<std::int64_t>, 3> splits_;
+  std::shared_ptr<const Contents> contents_;  // shared: copies of a Dataset are cheap
 };
 
 }  // namespace halograd

@@ -90,11 +90,11 @@ std::string hdf5_type_text(hid_t type) {
 std::optional<DType> hdf5_dtype(hid_t type) {
   const std::size_t bytes = H5Tget_size(type);
   const H5T_class_t kind = H5Tget_class(type);
-  if (kind == H5T_FLOAT && bytes == 4) return DType::f32;
+  if (kind == H5T_FLOAT && (bytes == 4 || bytes == 8)) return DType::f32;
   if (kind != H5T_INTEGER) return std::nullopt;
   const bool is_signed = H5Tget_sign(type) != H5T_SGN_NONE;
   if (bytes == 2) return is_signed ? DType::i16 : DType::u16;
-  if (bytes == 1 && !is_signed) return DType::u8;
+  if (bytes == 1) return is_signed ? DType::i16 : DType::u8;
   return std::nullopt;
 }
 

@@ -57,7 +57,8 @@ std::string hdf5_shape_text(const std::vector<hsize_t>& dims);
 /// "u16", "f32", "i64 big-endian", "string", …: what a file's type is called in messages.
 std::string hdf5_type_text(hid_t type);
 
-/// Our name for a file's number type, whatever its byte order; nothing where we have none.
+/// The type that a file's numbers are read as, whatever their byte order: their own, or the next wider or narrower
+/// where we have none (i8 as i16, f64 as f32). Nothing for all others.
 std::optional<DType> hdf5_dtype(hid_t type);
 
 /// This processor's own HDF5 type for f32, u16, i16 and u8; HDF5 has none for bf16 (invalid identifier).

@@ -1,45 +1,25 @@
 #include "halograd/data/synthetic/cosmoflow_synthesis.hpp"
 
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <fstream>
-#include <iterator>
-#include <set>
-#include <string>
-
 #include "halograd/core/error.hpp"
 #include "halograd/data/hdf5_handle.hpp"
 #include "halograd/data/synthetic/universe_file.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <set>
+#include <string>
 
 namespace halograd {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory that is gone when the test is over.
-class ScratchDirectory {
-public:
-  ScratchDirectory() {
-    std::string name = (fs::temp_directory_path() / "halograd_synthesis_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch directory");
-    path_ = name;
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  ~ScratchDirectory() { fs::remove_all(path_); }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
-};
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+using test::message_of;
+using test::read_file;
+using test::TemporaryDirectory;
 
 std::set<std::string> names_in(const fs::path& directory) {
   std::set<std::string> names;
@@ -70,11 +50,10 @@ CosmoflowSynthesis small_set(const fs::path& directory, std::int64_t count) {
 }
 
 TEST(CosmoflowSynthesis, FilesHaveTheRealLayout) {
-  const ScratchDirectory scratch;
-  synthesize_cosmoflow(small_set(scratch.path() / "a" / "b", 2));
-  EXPECT_EQ(names_in(scratch.path() / "a" / "b"),
-            (std::set<std::string>{"universe_00000.hdf5", "universe_00001.hdf5"}));
-  const Hdf5Handle file = open_hdf5_file((scratch.path() / "a" / "b" / "universe_00001.hdf5").string());
+  const TemporaryDirectory scratch;
+  synthesize_cosmoflow(small_set(scratch / "a" / "b", 2));
+  EXPECT_EQ(names_in(scratch / "a" / "b"), (std::set<std::string>{"universe_00000.hdf5", "universe_00001.hdf5"}));
+  const Hdf5Handle file = open_hdf5_file((scratch / "a" / "b" / "universe_00001.hdf5").string());
 
   std::vector<std::uint16_t> counts(12 * 12 * 12 * 4);
   const Dataset full = read(file, "full", H5T_STD_U16LE, H5T_NATIVE_UINT16, counts.data());
@@ -112,28 +91,28 @@ TEST(CosmoflowSynthesis, FilesHaveTheRealLayout) {
 }
 
 TEST(CosmoflowSynthesis, TheSameSeedGivesTheSameBytesHoweverTheWorkIsShared) {
-  const ScratchDirectory scratch;
-  synthesize_cosmoflow(small_set(scratch.path() / "alone", 5));
-  CosmoflowSynthesis shared = small_set(scratch.path() / "shared", 3);
+  const TemporaryDirectory scratch;
+  synthesize_cosmoflow(small_set(scratch / "alone", 5));
+  CosmoflowSynthesis shared = small_set(scratch / "shared", 3);
   shared.ranks = 2;
   for (shared.rank = 0; shared.rank < 2; ++shared.rank) synthesize_cosmoflow(shared);
-  CosmoflowSynthesis rest = small_set(scratch.path() / "shared", 2);
+  CosmoflowSynthesis rest = small_set(scratch / "shared", 2);
   rest.first = 3;
   synthesize_cosmoflow(rest);
   // Once more over files that are there: replaced by the same.
   synthesize_cosmoflow(rest);
-  ASSERT_EQ(names_in(scratch.path() / "alone"), names_in(scratch.path() / "shared"));
+  ASSERT_EQ(names_in(scratch / "alone"), names_in(scratch / "shared"));
   std::set<std::string> distinct;
-  for (const std::string& name : names_in(scratch.path() / "alone")) {
-    const std::string bytes = bytes_of(scratch.path() / "alone" / name);
-    EXPECT_TRUE(bytes == bytes_of(scratch.path() / "shared" / name)) << name;
+  for (const std::string& name : names_in(scratch / "alone")) {
+    const std::string bytes = read_file(scratch / "alone" / name);
+    EXPECT_TRUE(bytes == read_file(scratch / "shared" / name)) << name;
     distinct.insert(bytes);
   }
   EXPECT_EQ(distinct.size(), 5U);
 }
 
 TEST(CosmoflowSynthesis, ReportsProgressOfThisRanksShare) {
-  const ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   CosmoflowSynthesis synthesis = small_set(scratch.path(), 5);
   synthesis.rank = 1;
   synthesis.ranks = 2;
@@ -145,37 +124,26 @@ TEST(CosmoflowSynthesis, ReportsProgressOfThisRanksShare) {
   EXPECT_EQ(seen, (std::vector<std::array<std::int64_t, 3>>{{1, 1, 2}, {3, 2, 2}}));
 }
 
-template <typename Fault, typename Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Fault& fault) {
-    return fault.what();
-  }
-  ADD_FAILURE() << "nothing, or something else, was thrown";
-  return "";
-}
-
 TEST(CosmoflowSynthesis, RefusesADirectoryItCannotWrite) {
-  const ScratchDirectory scratch;
-  const fs::path file = scratch.path() / "a_file";
-  std::ofstream(file) << "in the way";
+  const TemporaryDirectory scratch;
+  const fs::path file = scratch / "a_file";
+  test::write_file(file, "in the way");
   for (const fs::path& bad : {file, file / "below"}) {
     const std::string message = message_of<DataError>([&] { synthesize_cosmoflow(small_set(bad, 1)); });
     EXPECT_NE(message.find(bad.string()), std::string::npos) << message;
   }
   // A directory that goes, or was never there, by the time a file is written.
-  const fs::path gone = scratch.path() / "gone" / "universe.hdf5";
+  const fs::path gone = scratch / "gone" / "universe.hdf5";
   const std::string message = message_of<DataError>([&] { write_universe(make_universe({.width = 8}, 0), gone); });
   EXPECT_NE(message.find(gone.string()), std::string::npos) << message;
   // A directory with the file's name: nothing is left behind.
-  fs::create_directories(scratch.path() / "full" / "universe.hdf5" / "inside");
-  EXPECT_THROW(write_universe(make_universe({.width = 8}, 0), scratch.path() / "full" / "universe.hdf5"), DataError);
-  EXPECT_EQ(names_in(scratch.path() / "full"), (std::set<std::string>{"universe.hdf5"}));
+  fs::create_directories(scratch / "full" / "universe.hdf5" / "inside");
+  EXPECT_THROW(write_universe(make_universe({.width = 8}, 0), scratch / "full" / "universe.hdf5"), DataError);
+  EXPECT_EQ(names_in(scratch / "full"), (std::set<std::string>{"universe.hdf5"}));
 }
 
 TEST(CosmoflowSynthesis, AFullDiskIsAResourceErrorAndLeavesNothing) {
-  const ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   const Universe universe = make_universe({.width = 16}, 0);
   // A limit on the size of files stands in for a full disk.
   rlimit before{};
@@ -183,7 +151,7 @@ TEST(CosmoflowSynthesis, AFullDiskIsAResourceErrorAndLeavesNothing) {
   const rlimit small{.rlim_cur = 8192, .rlim_max = before.rlim_max};
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small);
-  const fs::path file = scratch.path() / "universe.hdf5";
+  const fs::path file = scratch / "universe.hdf5";
   EXPECT_THROW(write_universe(universe, file), ResourceError);
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
@@ -193,9 +161,9 @@ TEST(CosmoflowSynthesis, AFullDiskIsAResourceErrorAndLeavesNothing) {
 }
 
 TEST(CosmoflowSynthesis, RefusesOptionsThatMakeNoSenseBeforeWriting) {
-  const ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   const auto refused = [&](auto change) {
-    CosmoflowSynthesis synthesis = small_set(scratch.path() / "new", 1);
+    CosmoflowSynthesis synthesis = small_set(scratch / "new", 1);
     change(synthesis);
     return !message_of<UsageError>([&] { synthesize_cosmoflow(synthesis); }).empty();
   };
@@ -206,7 +174,7 @@ TEST(CosmoflowSynthesis, RefusesOptionsThatMakeNoSenseBeforeWriting) {
   EXPECT_TRUE(refused([](CosmoflowSynthesis& s) { s.first = -1; }));
   EXPECT_TRUE(refused([](CosmoflowSynthesis& s) { s.rank = 1; }));
   EXPECT_TRUE(refused([](CosmoflowSynthesis& s) { s.directory.clear(); }));
-  EXPECT_FALSE(fs::exists(scratch.path() / "new"));
+  EXPECT_FALSE(fs::exists(scratch / "new"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -28,6 +28,7 @@ public:
 
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
 
 private:
   std::filesystem::path path_;
@@ -42,7 +43,7 @@ inline void write_file(const std::filesystem::path& file, std::string_view text)
   std::ofstream(file, std::ios::binary) << text;
 }
 
-/// What `action` throws as an Error of type `Failure`; "" where it throws nothing.
+/// The message of the `Failure` that `action` throws; "" where it throws nothing.
 template <typename Failure, typename Action>
 std::string message_of(const Action& action) {
   try {
