@@ -36,14 +36,25 @@ std::string hdf5_reason() {
   return text;
 }
 
-Hdf5Handle open_hdf5_file(const std::string& file) {
+Hdf5Handle hdf5_file_access() {
   const Hdf5Lock lock;
-  check_readable(file);
-  const Hdf5Handle access_list(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  Hdf5Handle access_list(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_sec2(access_list.id());
   // A file system without locks (Lustre, a read-only mount) must not keep anyone from reading.
   H5Pset_file_locking(access_list.id(), true, true);
-  Hdf5Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access_list.id()), H5Fclose);
+  return access_list;
+}
+
+Hdf5Handle open_hdf5_file(const std::string& file) {
+  const Hdf5Lock lock;
+  const Hdf5Handle access_list = hdf5_file_access();
+  return open_hdf5_file(file, access_list.id());
+}
+
+Hdf5Handle open_hdf5_file(const std::string& file, hid_t access_list) {
+  const Hdf5Lock lock;
+  check_readable(file);
+  Hdf5Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access_list), H5Fclose);
   if (!handle.valid()) {
     const std::string reason = hdf5_reason();
     if (H5Fis_hdf5(file.c_str()) <= 0) throw DataError("{}: not an HDF5 file (or its start is damaged)", file);

@@ -44,6 +44,11 @@ private:
 /// Opens a file for reading with the POSIX driver. Throws DataError naming the file and what is wrong with it: missing,
 /// unreadable, no HDF5, truncated.
 Hdf5Handle open_hdf5_file(const std::string& file);
+/// The same as an access list says.
+Hdf5Handle open_hdf5_file(const std::string& file, hid_t access_list);
+
+/// An access list with the POSIX driver, for opening files to read.
+Hdf5Handle hdf5_file_access();
 
 /// The innermost line of HDF5's error stack after a call that failed, "" where there is none. Hold the lock.
 std::string hdf5_reason();

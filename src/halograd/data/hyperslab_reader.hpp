@@ -3,10 +3,13 @@
 #include "halograd/comm/communicator.hpp"
 #include "halograd/data/file_layout.hpp"
 #include "halograd/data/read_plan.hpp"
+#include "halograd/data/read_requests.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace halograd {
 
@@ -18,12 +21,17 @@ struct SamplePlace {
   Index origin;            ///< of a sub-volume
 };
 
+struct Hdf5Access;
+
 /// Reads hyperslabs of samples through one HDF5 driver, under the Hdf5Lock, and counts the bytes. Used from one thread.
+/// A collective read holds the lock while it waits for the group's other ranks: of the readers of a process only one
+/// thread's may be collective.
 class HyperslabReader {
 public:
   /// `group`: the ranks that read together with ReadDriver::mpi_collective, with traffic of their own; not otherwise
-  /// used. Throws UsageError for an MPI driver in a process without MPI.
-  HyperslabReader(const Communicator& group, ReadDriver driver);
+  /// used. `max_request`: bytes of one HDF5 call. Not collective. Throws UsageError for an MPI driver in a process
+  /// without MPI.
+  HyperslabReader(const Communicator& group, ReadDriver driver, std::int64_t max_request = largest_request);
 
   /// Reads `box` (the sample's own indices; may be empty) into `to`, dense, as place.layout.layout says. Collective
   /// over the group with mpi_collective, where all give the same place; never otherwise. Throws DataError naming the
@@ -32,14 +40,20 @@ public:
   void read(const SamplePlace& place, const Box& box, std::byte* to);
 
   /// Bytes of voxels taken from files so far, in the files' own type; whole chunks where a file is chunked (each as
-  /// often as it was read).
+  /// often as it was read). Not counted: what the POSIX driver reads between the rows of a box.
   [[nodiscard]] std::int64_t bytes_read() const { return bytes_read_; }
   [[nodiscard]] ReadDriver driver() const { return driver_; }
 
 private:
+  [[nodiscard]] const Hdf5Access& access();
+  void read_alone(const SamplePlace& place, const std::vector<Box>& requests, const Box& box, std::byte* to);
+  void read_together(const SamplePlace& place, const std::vector<Box>& requests, const Box& box, std::byte* to);
+
   Communicator group_;
   ReadDriver driver_;
+  std::int64_t max_request_;
   std::int64_t bytes_read_ = 0;
+  std::shared_ptr<const Hdf5Access> access_;  // made for the first read
 };
 
 }  // namespace halograd

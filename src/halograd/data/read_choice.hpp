@@ -9,8 +9,9 @@ namespace halograd {
 
 /// What the configuration says of reading.
 struct ReadOptions {
-  bool whole_samples = false;         ///< data.io = "sample": the baseline
-  std::optional<ReadDriver> driver{}; ///< nothing: "auto"
+  bool whole_samples = false;                          ///< data.io = "sample": the baseline
+  std::optional<ReadDriver> driver{};                  ///< nothing: "auto"
+  std::int64_t probe_limit = std::int64_t{256} << 20;  ///< bytes of a sample that one reading to find out may take
 };
 
 struct ReadChoice {
@@ -21,8 +22,8 @@ struct ReadChoice {
 
 /// Collective over `world`, of whose groups `reader` is this rank's own. Picks driver and shape for samples that lie in
 /// their files as `place` does: by rule where there is nothing to weigh (one rank, whole samples, a depth cut of a
-/// contiguous file), else by reading `place` a few times each way and taking what was fastest on the slowest rank. The
-/// same choice on all ranks. What `options` fixes stays fixed. Throws DataError on all ranks alike.
+/// contiguous file), else by reading `place` a few times each way and taking what was clearly fastest on the slowest
+/// rank. The same choice on all ranks. What `options` fixes stays fixed. Throws DataError on all ranks alike.
 ReadChoice choose_read_plan(const Communicator& world, GroupReader& reader, const SamplePlace& place,
                             const ReadOptions& options);
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "halograd/data/hdf5_access.hpp"
+#include "halograd/data/hyperslab_reader.hpp"
+
+namespace halograd {
+
+/// The voxels of an open file, found to be laid out as when the data set was opened. Hold the Hdf5Lock around it; in a
+/// file opened together by several ranks each call is made by all of them.
+class Hdf5Voxels {
+public:
+  /// Throws DataError naming the file: gone, unreadable, damaged, changed since `place` was made.
+  Hdf5Voxels(const SamplePlace& place, const Hdf5Access& access);
+
+  /// Reads `part` of `box` into a buffer that holds `box`; an empty part takes part without reading. Throws DataError
+  /// where HDF5 fails.
+  void read(const Hdf5Access& access, const Box& part, const Box& box, std::byte* to) const;
+  /// Throws DataError where the file has been cut short since it was opened: HDF5 then hands out zeros.
+  void check_length() const;
+
+private:
+  SamplePlace place_;
+  Hdf5Handle file_;
+  Hdf5Handle dataset_;
+  hsize_t length_ = 0;
+};
+
+}  // namespace halograd
