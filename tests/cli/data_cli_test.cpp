@@ -7,6 +7,9 @@ namespace {
 
 constexpr std::int64_t universe_bytes = 32 * 32 * 32 * 4 * 2;
 
+/// Checkpoints, each of which waits for the disk, only where they matter.
+constexpr const char* few_checkpoints = " --set train.checkpoint_every_steps=0";
+
 struct Layout {
   int ranks;
   const char* grid;
@@ -22,7 +25,8 @@ TEST(DataCli, every_voxel_is_read_once_and_then_none) {
   for (const Layout& layout :
        {Layout{1, "1x1x1"}, {2, "2x1x1"}, {2, "1x1x2"}, {2, "1x1x1"}, {4, "1x2x1"}, {4, "1x2x2"}}) {
     const TemporaryDirectory run;
-    const ProgramRun ended = train(layout.ranks, run.path() / "run", fmt::format("--grid {}", layout.grid));
+    const ProgramRun ended =
+        train(layout.ranks, run.path() / "run", fmt::format("--grid {}{}", layout.grid, few_checkpoints));
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     // Seven samples to train on and two to validate.
     EXPECT_EQ(file_bytes(run.path() / "run"), (std::vector<std::int64_t>{9 * universe_bytes, 0, 0})) << layout.grid;
@@ -31,33 +35,37 @@ TEST(DataCli, every_voxel_is_read_once_and_then_none) {
 
 TEST(DataCli, without_a_store_every_epoch_reads) {
   const TemporaryDirectory run;
-  ASSERT_EQ(train(2, run.path() / "run", "--grid 2x1x1 --set data.store=off").exit_code, 0);
+  ASSERT_EQ(train(2, run.path() / "run", std::string("--grid 2x1x1 --set data.store=off") + few_checkpoints).exit_code,
+            0);
   EXPECT_EQ(file_bytes(run.path() / "run"), std::vector<std::int64_t>(3, 9 * universe_bytes));
 }
 
-TEST(DataCli, losses_do_not_depend_on_how_samples_are_read_and_kept) {
+void expect_same_losses(const Layout& layout, const std::vector<std::string>& ways) {
   const TemporaryDirectory runs;
-  for (const Layout& layout : {Layout{4, "1x1x2"}, {2, "2x1x1"}}) {
-    const std::string grid = fmt::format("--grid {} ", layout.grid);
-    const std::filesystem::path plain = runs.path() / (std::string("plain-") + layout.grid);
-    ASSERT_EQ(train(layout.ranks, plain, grid).exit_code, 0);
-    const std::vector<Json> right = results(plain);
-    ASSERT_EQ(right.size(), 12U + 3U + 1U);
-    int number = 0;
-    for (const std::string& ways :
-         {"--set data.store=off", "--set data.store=disk", "--set data.store_budget=300KB", "--set data.io=sample",
-          "--set data.io=sample --set data.store=off", "--set data.driver=posix", "--set data.driver=mpi-independent",
-          "--set data.driver=mpi-collective"}) {
-      const std::filesystem::path run = runs.path() / fmt::format("run-{}-{}", layout.grid, number++);
-      const ProgramRun ended = train(layout.ranks, run, grid + ways);
-      ASSERT_EQ(ended.exit_code, 0) << ways << ended.err;
-      EXPECT_EQ(results(run), right) << ways;
-    }
-    const std::filesystem::path resumed = runs.path() / (std::string("resumed-") + layout.grid);
-    ASSERT_EQ(train(layout.ranks, resumed, grid + "--max-steps 6").exit_code, 0);  // mid-epoch: there are 4 in each
-    ASSERT_EQ(train(layout.ranks, resumed, grid + "--resume").exit_code, 0);
-    EXPECT_EQ(results(resumed), right);
+  const std::string grid = fmt::format("--grid {} ", layout.grid);
+  ASSERT_EQ(train(layout.ranks, runs.path() / "plain", grid + few_checkpoints).exit_code, 0);
+  const std::vector<Json> right = results(runs.path() / "plain");
+  ASSERT_EQ(right.size(), 12U + 3U + 1U);
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const std::filesystem::path run = runs.path() / fmt::format("{}", i);
+    const ProgramRun ended = train(layout.ranks, run, grid + ways[i] + few_checkpoints);
+    ASSERT_EQ(ended.exit_code, 0) << ways[i] << ended.err;
+    EXPECT_EQ(results(run), right) << ways[i];
   }
+  const std::filesystem::path resumed = runs.path() / "resumed";
+  ASSERT_EQ(train(layout.ranks, resumed, grid + "--max-steps 6").exit_code, 0);  // mid-epoch: there are 4 in each
+  ASSERT_EQ(train(layout.ranks, resumed, grid + "--resume").exit_code, 0);
+  EXPECT_EQ(results(resumed), right);
+}
+
+TEST(DataCli, losses_do_not_depend_on_how_samples_are_read_and_kept) {
+  expect_same_losses({4, "1x1x2"}, {"--set data.store=off", "--set data.store=disk", "--set data.store_budget=300KB",
+                                    "--set data.io=sample", "--set data.driver=posix",
+                                    "--set data.driver=mpi-independent", "--set data.driver=mpi-collective"});
+}
+
+TEST(DataCli, nor_in_a_depth_cut_that_is_read_straight) {
+  expect_same_losses({2, "2x1x1"}, {"--set data.store=off --set data.io=sample", "--set data.driver=mpi-collective"});
 }
 
 TEST(DataCli, a_warm_store_needs_no_files) {
@@ -67,7 +75,8 @@ TEST(DataCli, a_warm_store_needs_no_files) {
   std::filesystem::copy(Universes::shared().set(), set);
   const std::string settings = fmt::format(
       "--set data.path={} --set data.split=[0.75,0.25,0] --set train.epochs=60 --set train.batch_size=3", set.string());
-  BackgroundRun run(command_line(2, train_arguments(work.path() / "run", "--grid 2x1x1 " + settings)));
+  BackgroundRun run(
+      command_line(2, train_arguments(work.path() / "run", std::string("--grid 2x1x1 ") + settings + few_checkpoints)));
   ASSERT_TRUE(wait_for_steps(work.path() / "run", 4));  // three a epoch
   std::filesystem::remove_all(set);
   const std::optional<int> status = run.wait(60);
@@ -77,8 +86,8 @@ TEST(DataCli, a_warm_store_needs_no_files) {
 }
 
 TEST(DataCli, bad_settings_are_refused) {
-  const TemporaryDirectory run;
   const auto refused = [&](const std::string& setting, int exit_code, const std::string& part) {
+    const TemporaryDirectory run;
     const ProgramRun ended = train(0, run.path() / "run", "--set " + setting);
     EXPECT_EQ(ended.exit_code, exit_code) << setting;
     EXPECT_NE(ended.err.find(part), std::string::npos) << ended.err;

@@ -1,4 +1,5 @@
 #include "data/sample_files.hpp"
+#include "data/shared_directory.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/data/dataset.hpp"
 #include "halograd/data/sampler.hpp"
@@ -16,40 +17,14 @@ namespace {
 using test::mentions;
 using test::message_of;
 using test::SampleFile;
+using test::SharedDirectory;
 using test::TemporaryDirectory;
 
 const SampleFile written{.shape = {4, {9, 8, 10}}};
 
-/// A directory made by rank 0 and known to all; it goes away when rank 0 is done with it, after a barrier.
-class SharedDirectory {
-public:
-  explicit SharedDirectory(const Communicator& world) : world_(world) {
-    if (world_.rank() == 0) owned_ = std::make_unique<TemporaryDirectory>();
-    path_ = world_.all_gather(owned_ ? owned_->path().string() : std::string())[0];
-  }
-  ~SharedDirectory() { world_.barrier(); }
-  SharedDirectory(const SharedDirectory&) = delete;
-  SharedDirectory& operator=(const SharedDirectory&) = delete;
-
-  /// Rank 0 writes `count` samples, the others wait for them.
-  void fill(std::int64_t count, const SampleFile& sample = written) const {
-    write([&] { test::write_samples(path_, count, sample); });
-  }
-  /// Rank 0 writes, the others wait.
-  void write(const std::function<void()>& work) const {
-    if (owned_) work();
-    world_.barrier();
-  }
-  [[nodiscard]] std::string file(std::int64_t number) const {
-    return (path_ / fmt::format("universe_{:03}.hdf5", number)).string();
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-private:
-  Communicator world_;
-  std::unique_ptr<TemporaryDirectory> owned_;
-  std::filesystem::path path_;
-};
+std::string file_name(std::int64_t number) {
+  return fmt::format("universe_{:03}.hdf5", number);
+}
 
 /// The message of the DataError that all ranks must throw alike.
 template <typename Work>
@@ -64,7 +39,7 @@ void expect_same_data_error(const Communicator& world, const std::string& part, 
 TEST(DatasetMpi, AllRanksSeeTheSameListSplitsAndOrder) {
   const Communicator world = Communicator::world();
   const SharedDirectory directory(world);
-  directory.fill(11);
+  directory.fill(11, written);
   const Dataset dataset = Dataset::open(world, {.path = directory.path(), .shape = written.shape});
   Sampler sampler(dataset.samples(Split::train), {.batch = 4, .seed = 2});
   std::string seen;
@@ -145,12 +120,12 @@ TEST(DatasetMpi, EachFileIsLookedIntoByOneRank) {
 TEST(DatasetMpi, ABadFileIsNamedOnAllRanksWhoeverLookedIntoIt) {
   const Communicator world = Communicator::world();
   const SharedDirectory directory(world);
-  directory.fill(7);
+  directory.fill(7, written);
   for (std::int64_t bad = 0; bad < 7; ++bad) {
-    directory.write([&] { test::write_sample(directory.file(bad), {.shape = {4, {9, 8, 11}}}); });
-    expect_same_data_error(world, directory.file(bad) + ": `full` is [9,8,11,4]",
+    directory.write([&] { test::write_sample(directory.file(file_name(bad)), {.shape = {4, {9, 8, 11}}}); });
+    expect_same_data_error(world, directory.file(file_name(bad)) + ": `full` is [9,8,11,4]",
                            [&] { Dataset::open(world, {.path = directory.path(), .shape = written.shape}); });
-    directory.write([&] { test::write_sample(directory.file(bad), written); });
+    directory.write([&] { test::write_sample(directory.file(file_name(bad)), written); });
   }
   EXPECT_EQ(Dataset::open(world, {.path = directory.path(), .shape = written.shape}).size(), 7);
 }
@@ -159,8 +134,8 @@ TEST(DatasetMpi, AFailureOfOneRankIsEveryRanksError) {
   const Communicator world = Communicator::world();
   const SharedDirectory directory(world);
   const SharedDirectory other(world);
-  directory.fill(5);
-  other.fill(4);
+  directory.fill(5, written);
+  other.fill(4, written);
   const int odd = world.size() - 1;  // the rank that fares worse; rank 0 itself when alone
   const auto open = [&](const std::filesystem::path& odd_path) {
     return Dataset::open(world, {.path = world.rank() == odd ? odd_path : directory.path(), .shape = written.shape});

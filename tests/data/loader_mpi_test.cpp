@@ -1,6 +1,7 @@
 #include "halograd/data/loader.hpp"
 
 #include "data/sample_files.hpp"
+#include "data/shared_directory.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/data/sampler.hpp"
 #include "halograd/tensor/partition.hpp"
@@ -16,26 +17,9 @@ namespace {
 using test::mentions;
 using test::message_of;
 using test::SampleFile;
+using test::SharedDirectory;
 
 constexpr std::int64_t sample_count = 7;
-
-/// A directory that all ranks see, removed by rank 0.
-class SharedDirectory {
-public:
-  explicit SharedDirectory(const Communicator& world) : world_(world) {
-    if (world.rank() == 0) own_.emplace();
-    path_ = world.all_gather(own_ ? own_->path().string() : std::string()).front();
-  }
-  ~SharedDirectory() { world_.barrier(); }
-  SharedDirectory(const SharedDirectory&) = delete;
-  SharedDirectory& operator=(const SharedDirectory&) = delete;
-  [[nodiscard]] std::filesystem::path path() const { return path_; }
-
-private:
-  Communicator world_;
-  std::optional<test::TemporaryDirectory> own_;
-  std::filesystem::path path_;
-};
 
 struct Setting {
   ProcessGrid grid;

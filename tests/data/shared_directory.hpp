@@ -3,6 +3,8 @@
 #include "data/sample_files.hpp"
 #include "halograd/comm/communicator.hpp"
 
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,6 +21,16 @@ public:
   SharedDirectory(const SharedDirectory&) = delete;
   SharedDirectory& operator=(const SharedDirectory&) = delete;
 
+  /// Rank 0 writes, the others wait.
+  void write(const std::function<void()>& work) const {
+    if (owned_) work();
+    world_.barrier();
+  }
+  /// Rank 0 writes `count` samples, the others wait for them.
+  void fill(std::int64_t count, const SampleFile& sample) const {
+    write([&] { write_samples(path_, count, sample); });
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
 
 private:

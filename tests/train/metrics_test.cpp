@@ -59,13 +59,18 @@ TEST(Metrics, lines_have_the_documented_members_in_order) {
                             .comm_seconds = 0.25,
                             .samples = 4,
                             .files = std::vector<std::string>{"a.h5", "b.h5"}});
-  metrics.write(EpochMetrics{.epoch = 1, .train_loss = 1, .validation_loss = 2, .seconds = 3, .samples_per_second = 4});
+  metrics.write(EpochMetrics{.epoch = 1,
+                             .train_loss = 1,
+                             .validation_loss = 2,
+                             .seconds = 3,
+                             .samples_per_second = 4,
+                             .file_bytes = 5});
   metrics.write_test({{"loss", 0.25}, {"mae", 0.5}});
   EXPECT_EQ(
       read_file(file),  // while the writer is still open: flushed as written
       R"({"event":"run","version":"0.1.0","ranks":4,"grid":"2x1x1","data_groups":2,"threads":3,"parameters":5,"arena_bytes":6}
 {"event":"step","epoch":1,"step":7,"loss":0.1,"learning_rate":0.001,"seconds":2.0,"io_seconds":0.5,"comm_seconds":0.25,"samples":4,"files":["a.h5","b.h5"]}
-{"event":"epoch","epoch":1,"train_loss":1.0,"validation_loss":2.0,"seconds":3.0,"samples_per_second":4.0}
+{"event":"epoch","epoch":1,"train_loss":1.0,"validation_loss":2.0,"seconds":3.0,"samples_per_second":4.0,"file_bytes":5}
 {"event":"test","loss":0.25,"mae":0.5}
 )");
 }

@@ -2,7 +2,6 @@
 
 #include "halograd/comm/communicator.hpp"
 #include "halograd/data/file_layout.hpp"
-#include "halograd/data/hdf5_source.hpp"
 #include "halograd/tensor/box.hpp"
 #include "halograd/tensor/shape.hpp"
 
@@ -67,9 +66,6 @@ public:
   [[nodiscard]] const std::optional<Cosmology>& physical(std::int64_t sample) const;
   /// What the voxels of `box` take in memory, as they are read.
   [[nodiscard]] std::int64_t bytes(std::int64_t sample, const Box& box) const;
-
-  /// What reads a file that is one sample.
-  [[nodiscard]] Hdf5Source source() const { return Hdf5Source({.shape = shape()}); }
 
 private:
   struct Contents;

@@ -126,13 +126,13 @@ void Loader::make_store(const Communicator& world, const StoreOptions& options,
   agree(world, [&] { store_.emplace(options, sizes, world.ranks_on_node()); });
 }
 
-/// Where chunks are cut depends on where in its file a sub-volume begins.
+/// What boxes a file's chunks allow depends on where in it a sub-volume begins.
 ReadPlan Loader::plan_for(std::int64_t sample) const {
   const FileLayout& layout = dataset_.layout(sample);
   ReadPlan plan = std::ranges::find(plans_, &layout, [](const auto& known) { return known.first; })->second;
-  const bool cut = plan.shape == ReadShape::boxes && layout.chunked &&
-                   boxes_are_slow(layout, dataset_.origin(sample), dataset_.shape().extent, owned_);
-  if (cut) plan.shape = ReadShape::blocks;
+  if (plan.shape == ReadShape::sample) return plan;
+  const bool slow = boxes_are_slow(layout, dataset_.origin(sample), dataset_.shape().extent, owned_);
+  plan.shape = slow ? ReadShape::blocks : ReadShape::boxes;
   return plan;
 }
 

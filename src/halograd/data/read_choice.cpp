@@ -58,17 +58,6 @@ bool whole_planes(const GroupReader& reader) {
   });
 }
 
-/// The shapes worth trying. In a chunked file that makes own boxes slow they are no choice: each voxel is read once.
-std::vector<ReadShape> shapes_to_try(const GroupReader& reader, const SamplePlace& place) {
-  const auto& owned = reader.owned();
-  const Extent& sample = reader.sample().extent;
-  if (!boxes_are_slow(place.layout, place.origin, sample, owned)) return {ReadShape::boxes};
-  if (place.layout.chunked) return {ReadShape::blocks};
-  const auto blocks = boxes_to_read(ReadShape::blocks, place.layout, place.origin, sample, owned);
-  if (blocks == owned) return {ReadShape::boxes};
-  return {ReadShape::boxes, ReadShape::blocks};
-}
-
 /// Seconds of the slowest rank.
 double time_of(const Communicator& world, GroupReader& reader, const SamplePlace& place, const ReadPlan& plan,
                std::byte* to) {
@@ -82,8 +71,9 @@ double time_of(const Communicator& world, GroupReader& reader, const SamplePlace
   return world.all_reduce_max(seconds);
 }
 
-ReadChoice fastest(const Communicator& world, GroupReader& reader, const SamplePlace& place,
-                   const std::vector<ReadShape>& shapes, const std::vector<ReadDriver>& drivers, std::int64_t limit) {
+/// Each driver in turn, reading in the one shape.
+ReadChoice fastest(const Communicator& world, GroupReader& reader, const SamplePlace& place, ReadShape shape,
+                   std::int64_t limit) {
   const Probe probe = probe_of(reader, place, limit);
   GroupReader trial(reader.group(), probe.sample, probe.owned);
   const SampleLayout& layout = place.layout.layout;
@@ -92,22 +82,19 @@ ReadChoice fastest(const Communicator& world, GroupReader& reader, const SampleP
 
   ReadChoice choice;
   double best = std::numeric_limits<double>::infinity();
-  for (const ReadShape shape : shapes) {
-    choice.why += fmt::format("{}{}", choice.why.empty() ? "" : "; ", shape_name(shape));
-    for (const ReadDriver driver : drivers) {
-      const ReadPlan plan{driver, shape};
-      time_of(world, trial, place, plan, buffer.data());  // warms the page cache
-      double seconds = std::numeric_limits<double>::infinity();
-      for (int i = 0; i < timed_readings; ++i) {
-        seconds = std::min(seconds, time_of(world, trial, place, plan, buffer.data()));
-      }
-      choice.why += fmt::format(
-          "{} {:.2g}{} {}", driver == drivers.front() ? "" : ",", static_cast<double>(bytes) * 1e-9 / seconds,
-          shape == shapes.front() && driver == drivers.front() ? " GB/s" : "", driver_name(driver));
-      if (seconds > worth_changing * best) continue;
-      best = seconds;
-      choice.plan = plan;
+  for (const ReadDriver driver : {ReadDriver::posix, ReadDriver::mpi_independent, ReadDriver::mpi_collective}) {
+    const ReadPlan plan{driver, shape};
+    time_of(world, trial, place, plan, buffer.data());  // warms the page cache
+    double seconds = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < timed_readings; ++i) {
+      seconds = std::min(seconds, time_of(world, trial, place, plan, buffer.data()));
     }
+    choice.why +=
+        fmt::format("{}{:.2g}{} {}", choice.why.empty() ? "" : ", ", static_cast<double>(bytes) * 1e-9 / seconds,
+                    choice.why.empty() ? " GB/s" : "", driver_name(driver));
+    if (seconds > worth_changing * best) continue;
+    best = seconds;
+    choice.plan = plan;
   }
   choice.probe_bytes = trial.bytes_read();
   return choice;
@@ -123,16 +110,15 @@ ReadChoice choose_read_plan(const Communicator& world, GroupReader& reader, cons
   if (!place.layout.chunked && whole_planes(reader)) {
     return {{by_rule, ReadShape::boxes}, "a depth cut of a contiguous file: each rank reads one run"};
   }
-  const auto shapes = shapes_to_try(reader, place);
-  std::vector<ReadDriver> drivers{by_rule};
-  if (!options.driver && mpi_drivers_available()) {
-    drivers = {ReadDriver::posix, ReadDriver::mpi_independent, ReadDriver::mpi_collective};
-  }
-  if (shapes.size() == 1 && drivers.size() == 1) {
-    return {{drivers.front(), shapes.front()},
-            shapes.front() == ReadShape::blocks ? "ranks would share chunks" : "the one way there is"};
-  }
-  return fastest(world, reader, place, shapes, drivers, options.probe_limit);
+  const bool slow = boxes_are_slow(place.layout, place.origin, reader.sample().extent, reader.owned());
+  const ReadShape shape = slow ? ReadShape::blocks : ReadShape::boxes;
+  const std::string reason = !slow                  ? "own boxes suit the files"
+                             : place.layout.chunked ? "own boxes would share chunks"
+                                                    : "own boxes would be read in short runs";
+  if (options.driver || !mpi_drivers_available()) return {{by_rule, shape}, reason};
+  ReadChoice choice = fastest(world, reader, place, shape, options.probe_limit);
+  choice.why = reason + "; " + choice.why;
+  return choice;
 }
 
 }  // namespace halograd

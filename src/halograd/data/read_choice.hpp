@@ -20,10 +20,11 @@ struct ReadChoice {
   std::int64_t probe_bytes = 0;  ///< read from the file by this rank to find out
 };
 
-/// Collective over `world`, of whose groups `reader` is this rank's own. Picks driver and shape for samples that lie in
-/// their files as `place` does: by rule where there is nothing to weigh (one rank, whole samples, a depth cut of a
-/// contiguous file), else by reading `place` a few times each way and taking what was clearly fastest on the slowest
-/// rank. The same choice on all ranks. What `options` fixes stays fixed. Throws DataError on all ranks alike.
+/// Collective over `world`, of whose groups `reader` is this rank's own. Picks shape and driver for samples that lie in
+/// their files as `place` does. The shape is a rule: blocks where boxes_are_slow says so, so that no byte is taken from
+/// a file twice. The driver is found out by reading `place` a few times with each, where there is something to weigh,
+/// as what is fastest on the slowest rank; POSIX stays unless another is faster by a tenth. The same choice on all
+/// ranks. What `options` fixes stays fixed. Throws DataError on all ranks alike.
 ReadChoice choose_read_plan(const Communicator& world, GroupReader& reader, const SamplePlace& place,
                             const ReadOptions& options);
 

@@ -3,11 +3,7 @@
 #include "halograd/core/types.hpp"
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace halograd {
 
@@ -20,15 +16,6 @@ struct SampleLayout {
   DType dtype = DType::u16;     ///< in this machine's byte order, whatever the file's
   bool channels_first = false;  ///< [C,D,H,W], else [D,H,W,C]
   friend bool operator==(const SampleLayout&, const SampleLayout&) = default;
-};
-
-/// One rank's part of one sample, as its file holds it.
-struct RawSample {
-  std::string file;
-  SampleLayout layout;
-  std::vector<std::byte> voxels;      ///< the box asked for, dense, in `layout`
-  Cosmology targets{};                ///< `unitPar`, scaled to [-1, 1]
-  std::optional<Cosmology> physical;  ///< `physPar`, in physical units, where the file has it
 };
 
 }  // namespace halograd
