@@ -21,15 +21,22 @@ std::vector<std::int64_t> file_bytes(const std::filesystem::path& run) {
   return bytes;
 }
 
-TEST(DataCli, every_voxel_is_read_once_and_then_none) {
+TEST(DataCli, every_voxel_is_read_once_and_then_none_in_the_same_order_everywhere) {
+  std::vector<std::string> order;
   for (const Layout& layout :
        {Layout{1, "1x1x1"}, {2, "2x1x1"}, {2, "1x1x2"}, {2, "1x1x1"}, {4, "1x2x1"}, {4, "1x2x2"}}) {
     const TemporaryDirectory run;
     const ProgramRun ended =
-        train(layout.ranks, run.path() / "run", fmt::format("--grid {}{}", layout.grid, few_checkpoints));
+        train(layout.ranks, run.path() / "run",
+              fmt::format("--grid {} --set train.log_samples=true{}", layout.grid, few_checkpoints));
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     // Seven samples to train on and two to validate.
     EXPECT_EQ(file_bytes(run.path() / "run"), (std::vector<std::int64_t>{9 * universe_bytes, 0, 0})) << layout.grid;
+    std::vector<std::string> files;
+    for (const Json& step : events(run.path() / "run", "step")) files.push_back(step.at("files").dump());
+    EXPECT_EQ(files.size(), 12U);
+    if (order.empty()) order = files;
+    EXPECT_EQ(files, order) << layout.grid;
   }
 }
 

@@ -91,14 +91,21 @@ struct Sums {
   }
 };
 
-void forget_files(const Dataset& dataset) {
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+/// Every case begins alike: with the files in the page cache, or none of them.
+void prepare_files(const Communicator& world, const Dataset& dataset, bool cold) {
+  std::vector<char> buffer(std::size_t{1} << 20);
+  for (std::int64_t i = world.rank(); i < dataset.size(); i += world.size()) {
     const int file = open(dataset.file(i).c_str(), O_RDONLY);
     if (file < 0) continue;
-    fsync(file);
-    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    if (cold) {
+      fsync(file);
+      posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    } else {
+      while (read(file, buffer.data(), buffer.size()) > 0) continue;
+    }
     close(file);
   }
+  world.barrier();
 }
 
 /// Loads like a trainer: the next mini-batch is requested before the last one is taken.
@@ -150,15 +157,15 @@ private:
   std::int64_t epoch_ = 0;
 };
 
-LoaderOptions loader_options(const BenchIoOptions& options, const Case& one, const ProcessGrid& grid) {
+LoaderOptions loader_options(const Communicator& world, const BenchIoOptions& options, const Case& one,
+                             const ProcessGrid& grid) {
   DataConfig config;
   config.store = options.store;
   config.io = one.way == "sample" ? "sample" : "hyperslab";
   config.driver = one.way == "sample" ? "auto" : one.way;
   const FeedOptions feed = feed_options(config);
   LoaderOptions loader{.grid = grid, .transform = InputTransform::log1p, .read = feed.read, .store = feed.store};
-  const std::int64_t ranks = Communicator::world().ranks_on_node();
-  loader.store.memory_budget = default_memory_budget(0, ranks);
+  loader.store.memory_budget = default_memory_budget(0, world.ranks_on_node());
   return loader;
 }
 
@@ -172,8 +179,7 @@ nlohmann::ordered_json run_case(const Communicator& world, const BenchIoOptions&
   const std::int64_t batch = options.batch > 0 ? options.batch : grid.data;
   const GlobalShape shape{channels, Extent::cube(options.width)};
   const Dataset dataset = Dataset::open(world, {.path = path, .shape = shape, .split = {1, 0, 0}});
-  if (options.cold) forget_files(dataset);
-  world.barrier();
+  prepare_files(world, dataset, options.cold);
 
   const Box own = Partition::even(shape.extent, grid.spatial()).box(grid.place(world.rank()).place);
   const std::int64_t most = (batch + grid.data - 1) / grid.data;
@@ -183,7 +189,8 @@ nlohmann::ordered_json run_case(const Communicator& world, const BenchIoOptions&
   Sampler sampler(dataset.samples(Split::train), {.batch = batch});
   std::vector<std::vector<std::int64_t>> kept;
   for (std::int64_t i = 0; i < sampler.batches_per_epoch(); ++i) kept.push_back(sampler.mini_batch(0, i));
-  Loader loader(world, dataset, {own, own, {memory, memory + slot_bytes / 4}}, loader_options(options, one, grid),
+  Loader loader(world, dataset, {own, own, {memory, memory + slot_bytes / 4}},
+                loader_options(world, options, one, grid),
                 options.store == "off" ? std::vector<std::vector<std::int64_t>>{} : kept);
   Epochs epochs(world, dataset, loader, batch, options.compute);
   const Sums first = epochs.run(1, options.epochs > 1);
