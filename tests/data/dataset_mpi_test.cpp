@@ -56,8 +56,8 @@ TEST(DatasetMpi, AllRanksSeeTheSameListSplitsAndOrder) {
 std::string everything(const Dataset& dataset) {
   std::string text = fmt::format("{} of {}\n", dataset.size(), dataset.universes());
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    const Index at = dataset.origin(i);
-    text += fmt::format("{} {} {},{},{} {}", dataset.name(i), dataset.entry(i), at.d, at.h, at.w,
+    const Index at = dataset.place(i).origin;
+    text += fmt::format("{} {} {},{},{} {}", dataset.name(i), dataset.place(i).entry, at.d, at.h, at.w,
                         to_text(dataset.layout(i)));
     for (const float value : dataset.targets(i)) text += fmt::format(" {}", value);
     if (dataset.physical(i)) text += fmt::format(" {}", dataset.physical(i)->at(0));

@@ -130,10 +130,10 @@ TEST(StackedFiles, EntriesAreSamples) {
   EXPECT_EQ(dataset.name(4), "universe_002.hdf5[0]");
   EXPECT_EQ(dataset.name(9), "universe_003.hdf5[2]");
   EXPECT_EQ(dataset.file(9), path_in(directory, 3));
-  EXPECT_EQ(dataset.entry(2), 2);
-  EXPECT_EQ(dataset.entry(3), 0);
-  EXPECT_EQ(dataset.entry(8), 1);
-  EXPECT_EQ(dataset.origin(8), Index{});
+  EXPECT_EQ(dataset.place(2).entry, 2);
+  EXPECT_EQ(dataset.place(3).entry, 0);
+  EXPECT_EQ(dataset.place(8).entry, 1);
+  EXPECT_EQ(dataset.place(8).origin, Index{});
   EXPECT_EQ(dataset.targets(8), test::of_entry({0.03F, 0, 0, 0}, 1));
   EXPECT_EQ(dataset.physical(8), test::of_entry(*SampleFile{}.physical, 1));
   EXPECT_EQ(dataset.targets(3), *alone.targets);
@@ -182,11 +182,11 @@ TEST(SubVolumes, AreNumberedDepthSlowestWidthFastest) {
                                        "c.h5[1,0:4,0:2,0:3]", "c.h5[1,0:4,0:2,3:6]", "c.h5[1,0:4,0:2,6:9]",
                                        "c.h5[1,0:4,2:4,0:3]", "c.h5[1,0:4,2:4,3:6]", "c.h5[1,0:4,2:4,6:9]"};
   for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(dataset.name(static_cast<std::int64_t>(i)), names[i]);
-  EXPECT_EQ(dataset.origin(6), (Index{4, 2, 0}));
-  EXPECT_EQ(dataset.origin(8), Index{});
-  EXPECT_EQ(dataset.origin(17), (Index{0, 0, 6}));
-  EXPECT_EQ(dataset.entry(14), 0);
-  EXPECT_EQ(dataset.entry(15), 1);
+  EXPECT_EQ(dataset.place(6).origin, (Index{4, 2, 0}));
+  EXPECT_EQ(dataset.place(8).origin, Index{});
+  EXPECT_EQ(dataset.place(17).origin, (Index{0, 0, 6}));
+  EXPECT_EQ(dataset.place(14).entry, 0);
+  EXPECT_EQ(dataset.place(15).entry, 1);
   EXPECT_EQ(dataset.layout(20).shape, times(1, 2, 3));
   EXPECT_EQ(dataset.targets(14), *SampleFile{}.targets);
   EXPECT_EQ(dataset.targets(15), test::of_entry(*SampleFile{}.targets, 1));
@@ -200,7 +200,7 @@ TEST(SubVolumes, CoverTheirUniverseOnce) {
   const Dataset dataset = open({.path = directory.path(), .shape = part, .subvolumes = true});
   std::vector<int> covered(static_cast<std::size_t>(whole.extent.volume()), 0);
   for (std::int64_t sample = 0; sample < dataset.size(); ++sample) {
-    const Index lo = dataset.origin(sample);
+    const Index lo = dataset.place(sample).origin;
     for (Index at = lo; at.d < lo.d + part.extent.d; ++at.d) {
       for (at.h = lo.h; at.h < lo.h + part.extent.h; ++at.h) {
         for (at.w = lo.w; at.w < lo.w + part.extent.w; ++at.w) {
@@ -234,7 +234,7 @@ TEST(SubVolumes, OfOneUniverseAreNeverSplit) {
       std::set<std::string> universes;
       for (const std::int64_t sample : samples) {
         ++seen.at(static_cast<std::size_t>(sample));
-        universes.insert(fmt::format("{} {}", dataset.file(sample), dataset.entry(sample)));
+        universes.insert(fmt::format("{} {}", dataset.file(sample), dataset.place(sample).entry));
       }
       for (const std::string& universe : universes) used[universe].insert(split);
       EXPECT_EQ(static_cast<std::int64_t>(universes.size()),

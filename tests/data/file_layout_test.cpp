@@ -177,7 +177,7 @@ TEST(FileLayout, PredictionNeedsNoTargets) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("a.h5");
   write_sample(path, {.entries = 2, .targets = std::nullopt});
-  const FileContents found = inspect_file(path, {.shape = SampleFile{}.shape, .targets_required = false});
+  const FileContents found = inspect_file(path, {.shape = SampleFile{}.shape, .prediction = true});
   EXPECT_EQ(found.targets, (std::vector<Cosmology>{Cosmology{}, Cosmology{}}));
   ASSERT_TRUE(found.physical.at(1).has_value());
   EXPECT_EQ(found.physical[1], test::of_entry(*SampleFile{}.physical, 1));
@@ -262,9 +262,9 @@ TEST(FileRefusal, NamesParameters) {
   expect_refusal({.entries = 2, .targets = Cosmology{0, 0, 0, nan}}, "`unitPar`[0,3] is nan");
   expect_refusal({.parameters_written = false}, "`unitPar` was never written");
   expect_refusal({.targets = std::nullopt, .target_type = H5T_STD_I32LE},
-                 {.shape = {4, Extent::cube(8)}, .targets_required = false}, "`physPar` is [4] of i32; expected [4]");
+                 {.shape = {4, Extent::cube(8)}, .prediction = true}, "`physPar` is [4] of i32; expected [4]");
   expect_refusal({.targets = std::nullopt, .parameters_written = false},
-                 {.shape = {4, Extent::cube(8)}, .targets_required = false}, "`physPar` was never written");
+                 {.shape = {4, Extent::cube(8)}, .prediction = true}, "`physPar` was never written");
 }
 
 TEST(FileRefusal, NamesVoxelsNeverWritten) {

@@ -60,7 +60,7 @@ TEST_F(HyperslabReaderTest, EveryTypeOrderAndByteOrderExactly) {
         layout.converted = type.big_endian || type.bytes_in_file != dtype_size(type.dtype);
         const VoxelFile file{.layout = layout, .big_endian = type.big_endian};
         write_voxels(path, file);
-        EXPECT_EQ(inspect_file(path, {.shape = layout.shape, .targets_required = false}).layout, layout);
+        EXPECT_EQ(inspect_file(path, {.shape = layout.shape, .prediction = true}).layout, layout);
         for (const Box& box : boxes) {
           EXPECT_TRUE(same_bytes(read(place(layout), box), expected_voxels(file, 0, {}, box)));
         }

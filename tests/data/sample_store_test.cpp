@@ -336,14 +336,21 @@ TEST_F(SampleStoreIn, MisuseIsRefused) {
   EXPECT_NO_THROW(SampleStore(memory(0), {}, 1));
 }
 
-TEST(DefaultMemoryBudget, IsTheRanksShareOfWhatIsFree) {
-  // Others use the machine meanwhile: to within a tenth.
-  const auto available = static_cast<double>(available_memory_bytes());
-  EXPECT_NEAR(static_cast<double>(default_memory_budget(0, 1)), 0.9 * available, 0.1 * available);
-  EXPECT_NEAR(static_cast<double>(default_memory_budget(0, 4)), 0.225 * available, 0.025 * available);
-  const auto others = static_cast<std::int64_t>(0.5 * available);
-  EXPECT_NEAR(static_cast<double>(default_memory_budget(others, 2)), 0.2 * available, 0.05 * available);
-  EXPECT_EQ(default_memory_budget(std::int64_t{1} << 60, 2), 0);
+TEST(SampleStore, RefusesABudgetThatTheMemoryDoesNotHold) {
+  const Fixture fixture;
+  StoreOptions options = fixture.memory(1000);
+  options.memory_free = 128;
+  EXPECT_NO_THROW(SampleStore(options, {64, 64}, 1));
+  const std::string message = message_of<ResourceError>([&] { SampleStore(options, {64, 65}, 1); });
+  EXPECT_TRUE(mentions(message, "need 192 B, but there is 128 B")) << message;
+  EXPECT_TRUE(mentions(message, "data.store_budget")) << message;
+}
+
+TEST(MemoryShare, IsEqualPartsOfNineTenthsLessWhatEachNeeds) {
+  EXPECT_EQ(memory_share(1000, 0, 1), 900);
+  EXPECT_EQ(memory_share(1000, 0, 4), 225);
+  EXPECT_EQ(memory_share(1000, 25, 4), 200);
+  EXPECT_EQ(memory_share(1000, 300, 4), 0);
 }
 
 }  // namespace

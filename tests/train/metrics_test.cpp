@@ -59,12 +59,8 @@ TEST(Metrics, lines_have_the_documented_members_in_order) {
                             .comm_seconds = 0.25,
                             .samples = 4,
                             .files = std::vector<std::string>{"a.h5", "b.h5"}});
-  metrics.write(EpochMetrics{.epoch = 1,
-                             .train_loss = 1,
-                             .validation_loss = 2,
-                             .seconds = 3,
-                             .samples_per_second = 4,
-                             .file_bytes = 5});
+  metrics.write(EpochMetrics{
+      .epoch = 1, .train_loss = 1, .validation_loss = 2, .seconds = 3, .samples_per_second = 4, .file_bytes = 5});
   metrics.write_test({{"loss", 0.25}, {"mae", 0.5}});
   EXPECT_EQ(
       read_file(file),  // while the writer is still open: flushed as written

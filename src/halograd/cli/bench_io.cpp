@@ -21,6 +21,9 @@ namespace {
 
 constexpr std::int64_t channels = 4;
 
+const std::vector<std::string> all_ways{"auto", "posix", "mpi-independent", "mpi-collective", "sample"};
+const std::vector<std::string> ways_without_mpi{"auto", "posix", "sample"};
+
 /// A set of samples of one layout in a directory of its own, which all ranks see and which goes away with its owner.
 class MadeSet {
 public:
@@ -165,7 +168,7 @@ LoaderOptions loader_options(const Communicator& world, const BenchIoOptions& op
   config.driver = one.way == "sample" ? "auto" : one.way;
   const FeedOptions feed = feed_options(config);
   LoaderOptions loader{.grid = grid, .transform = InputTransform::log1p, .read = feed.read, .store = feed.store};
-  loader.store.memory_budget = default_memory_budget(0, world.ranks_on_node());
+  loader.store.memory_budget = memory_share(available_memory_bytes(), 0, world.ranks_on_node());
   return loader;
 }
 
@@ -230,7 +233,7 @@ void check(const BenchIoOptions& options) {
     throw UsageError("{} {}: expected one of {}", option, value, fmt::join(known, ", "));
   };
   for (const std::string& layout : options.layouts) one_of(layout, BenchIoOptions().layouts, "--layout");
-  for (const std::string& way : options.ways) one_of(way, BenchIoOptions().ways, "--driver");
+  for (const std::string& way : options.ways) one_of(way, all_ways, "--driver");
   one_of(options.store, {"memory", "disk", "off"}, "--store");
   if (options.width < 1 || options.samples < 1 || options.epochs < 1 || options.batch < 0 || options.compute < 0) {
     throw UsageError("--width, --samples and --epochs must be 1 or more, --batch and --compute not negative");
@@ -247,6 +250,7 @@ nlohmann::ordered_json bench_io(const Communicator& world, const BenchIoOptions&
     options.grids = {fmt::format("{}x1x1", ranks)};
     if (ranks > 1) options.grids.push_back(fmt::format("1x1x{}", ranks));
   }
+  if (options.ways.empty()) options.ways = mpi_drivers_available() ? all_ways : ways_without_mpi;
   if (!options.data.empty()) options.layouts = {"as found"};
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   for (const std::string& layout : options.layouts) {
@@ -254,8 +258,6 @@ nlohmann::ordered_json bench_io(const Communicator& world, const BenchIoOptions&
     if (options.data.empty()) made.emplace(world, options, layout);
     for (const std::string& grid : options.grids) {
       for (const std::string& way : options.ways) {
-        const bool needs_mpi = way.starts_with("mpi");
-        if (needs_mpi && ranks == 1) continue;
         cases.push_back(run_case(world, options, {layout, grid, way}, made ? made->path() : options.data));
       }
     }

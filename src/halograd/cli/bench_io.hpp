@@ -24,7 +24,7 @@ struct BenchIoOptions {
   std::string store = "memory";
   std::vector<std::string> grids;  ///< empty: a cut in depth and one in width
   std::vector<std::string> layouts{"contiguous", "chunked", "gzip"};
-  std::vector<std::string> ways{"auto", "posix", "mpi-independent", "mpi-collective", "sample"};
+  std::vector<std::string> ways;  ///< drivers, "auto" and the baseline "sample"; empty: all there are
   bool json = false;
 };
 

@@ -1,6 +1,7 @@
 #include "halograd/cli/commands.hpp"
 #include "halograd/cli/output.hpp"
 #include "halograd/core/error.hpp"
+#include "halograd/core/log.hpp"
 #include "halograd/train/evaluation.hpp"
 #include "halograd/train/model.hpp"
 
@@ -59,6 +60,7 @@ void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
   feeding.store.kind = StoreKind::off;  // every sample comes once
   BatchFeed feed(executor, executor.prepare(Mode::evaluate, std::min(batch, samples)), dataset, feeding,
                  RunSchedule::once(dataset, split, batch));
+  for (const std::string& note : feed.notes()) log::info(note);
   const Evaluation found = evaluate(executor, feed, dataset, split);
   if (!std::isfinite(found.loss)) {
     throw NumericalError("{}: the {} loss is {}; expected weights that give a finite one",

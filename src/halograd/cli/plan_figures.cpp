@@ -6,6 +6,7 @@ namespace halograd {
 
 PlanFigures figures_of(const Plan& plan, int optimizer_slots) {
   PlanFigures figures{.arena_bytes = plan.arena_bytes + plan.input_bytes(),
+                      .input_bytes = plan.input_bytes(),
                       .parameter_bytes = plan.parameter_bytes(optimizer_slots),
                       .message_buffer_bytes = plan.message_buffer_bytes(),
                       .halo_bytes = plan.halo_bytes_sent()};
@@ -25,9 +26,9 @@ PlanFigures largest_figures(const Network& network, CompileOptions options, int 
   PlanFigures largest;
   for (options.rank = 0; options.rank < options.grid.spatial_size(); ++options.rank) {
     const PlanFigures one = figures_of(compile(network, options), optimizer_slots);
-    for (const auto member :
-         {&PlanFigures::arena_bytes, &PlanFigures::parameter_bytes, &PlanFigures::message_buffer_bytes,
-          &PlanFigures::halo_bytes, &PlanFigures::halo_messages, &PlanFigures::sums}) {
+    for (const auto member : {&PlanFigures::arena_bytes, &PlanFigures::input_bytes, &PlanFigures::parameter_bytes,
+                              &PlanFigures::message_buffer_bytes, &PlanFigures::halo_bytes, &PlanFigures::halo_messages,
+                              &PlanFigures::sums}) {
       largest.*member = std::max(largest.*member, one.*member);
     }
   }

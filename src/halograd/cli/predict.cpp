@@ -25,7 +25,7 @@ struct PredictArguments {
 
 /// Reads this rank's hyperslab of the one sample that `file` holds into the network's input.
 void read_input(Executor& executor, const InputUnit& input, const std::string& file, InputTransform transform) {
-  const FileContents contents = inspect_file(file, {.shape = input.shape, .targets_required = false});
+  const FileContents contents = inspect_file(file, {.shape = input.shape, .prediction = true});
   if (contents.layout.entries != 1) {
     throw DataError("{}: holds {} samples; expected a file of one to predict from", file, contents.layout.entries);
   }

@@ -135,6 +135,7 @@ std::string to_text(const Summary& summary) {
                   summary.grid.data, summary.grid.data == 1 ? "" : "s", summary.config.train.batch_size));
   lines.push_back("  on the rank with most of it");
   lines.push_back(fmt::format("  activations (arena)    {}", bytes_text(plan.arena_bytes)));
+  lines.push_back(fmt::format("  the next step's input  {}", bytes_text(plan.input_bytes)));
   lines.push_back(fmt::format("  weights and state      {}", bytes_text(plan.parameter_bytes)));
   lines.push_back(fmt::format("  halo messages          {} sent, {} in all, {} of buffers", plan.halo_messages,
                               bytes_text(plan.halo_bytes), bytes_text(plan.message_buffer_bytes)));
@@ -168,6 +169,7 @@ nlohmann::ordered_json to_json(const Summary& summary) {
           {"data_groups", summary.grid.data},
           {"batch", summary.config.train.batch_size},
           {"arena_bytes", summary.plan.arena_bytes},
+          {"next_input_bytes", summary.plan.input_bytes},
           {"parameter_bytes", summary.plan.parameter_bytes},
           {"message_buffer_bytes", summary.plan.message_buffer_bytes},
           {"halo_bytes_per_step", summary.plan.halo_bytes},

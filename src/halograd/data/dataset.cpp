@@ -2,6 +2,7 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/data/catalogue.hpp"
+#include "halograd/data/hyperslab.hpp"
 #include "halograd/data/permutation.hpp"
 
 #include <algorithm>
@@ -107,6 +108,9 @@ struct Dataset::Contents {
   std::vector<std::int64_t> first_sample;  ///< [files + 1]
   std::array<std::vector<std::int64_t>, 3> splits;
 
+  [[nodiscard]] std::string file(std::int64_t number) const {
+    return (path / catalogue.names[static_cast<std::size_t>(number)]).string();
+  }
   /// How many samples a universe of `file` is cut into, each way.
   [[nodiscard]] Extent cuts(std::int64_t file) const {
     const Extent& whole = catalogue.layout(file).shape.extent;
@@ -147,8 +151,8 @@ void Dataset::Contents::split(const DatasetOptions& options) {
   }
 }
 
-/// Where a sample lies.
-struct Dataset::Place {
+/// Where a sample lies, in numbers.
+struct Dataset::Position {
   std::int64_t file = 0;
   std::int64_t entry = 0;
   std::int64_t universe = 0;
@@ -190,7 +194,7 @@ const std::vector<std::int64_t>& Dataset::samples(Split split) const {
   return contents_->splits[static_cast<std::size_t>(split)];
 }
 
-Dataset::Place Dataset::place(std::int64_t sample) const {
+Dataset::Position Dataset::position(std::int64_t sample) const {
   if (sample < 0 || sample >= size())
     throw UsageError("sample {}: expected 0 to {}, the dataset's", sample, size() - 1);
   const auto& first = contents_->first_sample;
@@ -207,7 +211,7 @@ Dataset::Place Dataset::place(std::int64_t sample) const {
 }
 
 std::string Dataset::name(std::int64_t sample) const {
-  const Place at = place(sample);
+  const Position at = position(sample);
   const FileLayout& layout = contents_->catalogue.layout(at.file);
   const Extent& extent = contents_->shape.extent;
   std::string part;
@@ -221,31 +225,28 @@ std::string Dataset::name(std::int64_t sample) const {
 }
 
 std::string Dataset::file(std::int64_t sample) const {
-  return (contents_->path / contents_->catalogue.names[static_cast<std::size_t>(place(sample).file)]).string();
+  return contents_->file(position(sample).file);
 }
 
 const FileLayout& Dataset::layout(std::int64_t sample) const {
-  return contents_->catalogue.layout(place(sample).file);
+  return contents_->catalogue.layout(position(sample).file);
 }
 
-std::int64_t Dataset::entry(std::int64_t sample) const {
-  return place(sample).entry;
-}
-
-Index Dataset::origin(std::int64_t sample) const {
-  return place(sample).origin;
+SamplePlace Dataset::place(std::int64_t sample) const {
+  const Position at = position(sample);
+  return {contents_->file(at.file), contents_->catalogue.layout(at.file), at.entry, at.origin};
 }
 
 const Cosmology& Dataset::targets(std::int64_t sample) const {
-  return contents_->catalogue.targets[static_cast<std::size_t>(place(sample).universe)];
+  return contents_->catalogue.targets[static_cast<std::size_t>(position(sample).universe)];
 }
 
 const std::optional<Cosmology>& Dataset::physical(std::int64_t sample) const {
-  return contents_->catalogue.physical[static_cast<std::size_t>(place(sample).universe)];
+  return contents_->catalogue.physical[static_cast<std::size_t>(position(sample).universe)];
 }
 
 std::int64_t Dataset::bytes(std::int64_t sample, const Box& box) const {
-  return box.volume() * shape().channels * dtype_size(layout(sample).layout.dtype);
+  return hyperslab_bytes(layout(sample).layout, shape().channels, box);
 }
 
 }  // namespace halograd

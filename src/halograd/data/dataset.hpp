@@ -1,7 +1,7 @@
 #pragma once
 
 #include "halograd/comm/communicator.hpp"
-#include "halograd/data/file_layout.hpp"
+#include "halograd/data/sample_place.hpp"
 #include "halograd/tensor/box.hpp"
 #include "halograd/tensor/shape.hpp"
 
@@ -58,10 +58,7 @@ public:
   /// The path of its file.
   [[nodiscard]] std::string file(std::int64_t sample) const;
   [[nodiscard]] const FileLayout& layout(std::int64_t sample) const;
-  /// Its place in a stacked file, else 0.
-  [[nodiscard]] std::int64_t entry(std::int64_t sample) const;
-  /// Where it begins in its universe.
-  [[nodiscard]] Index origin(std::int64_t sample) const;
+  [[nodiscard]] SamplePlace place(std::int64_t sample) const;
   [[nodiscard]] const Cosmology& targets(std::int64_t sample) const;
   [[nodiscard]] const std::optional<Cosmology>& physical(std::int64_t sample) const;
   /// What the voxels of `box` take in memory, as they are read.
@@ -69,9 +66,9 @@ public:
 
 private:
   struct Contents;
-  struct Place;
+  struct Position;
   explicit Dataset(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
-  [[nodiscard]] Place place(std::int64_t sample) const;
+  [[nodiscard]] Position position(std::int64_t sample) const;
 
   std::shared_ptr<const Contents> contents_;  // shared: copies of a Dataset are cheap
 };

@@ -60,7 +60,7 @@ std::string remedy(const Dims& dims, const FileExpectation& expected) {
   FileExpectation cut = expected;
   cut.subvolumes = true;
   const std::optional<bool> first = channels_first(dims, cut);
-  if (expected.subvolumes || !first) return "";
+  if (expected.subvolumes || expected.prediction || !first) return "";
   const Extent whole = voxel_dims(dims, *first).shape.extent;
   const Extent& sample = expected.shape.extent;
   return fmt::format("; `data.subvolume` would cut it into {}x{}x{} of them", whole.d / sample.d, whole.h / sample.h,
@@ -226,7 +226,7 @@ FileContents inspect_file(const std::string& file, const FileExpectation& expect
   contents.layout = read_layout(file, handle.id(), expected);
   const auto entries = static_cast<std::size_t>(contents.layout.entries);
   const auto targets = read_parameters(file, handle.id(), "unitPar", contents.layout);
-  if (!targets && expected.targets_required) {
+  if (!targets && !expected.prediction) {
     throw DataError("{}: has no dataset `unitPar`; expected the targets {} of f32", file,
                     contents.layout.stacked ? fmt::format("[{},{}]", entries, cosmology_targets)
                                             : fmt::format("[{}]", cosmology_targets));

@@ -38,9 +38,9 @@ struct FileContents {
 
 /// What the file of a sample must hold.
 struct FileExpectation {
-  GlobalShape shape{};           ///< a sample: the network's input
-  bool subvolumes = false;       ///< its extents may be multiples of the sample's
-  bool targets_required = true;  ///< false (prediction): a file without `unitPar` will do
+  GlobalShape shape{};      ///< a sample: the network's input
+  bool subvolumes = false;  ///< its extents may be multiples of the sample's
+  bool prediction = false;  ///< a file without `unitPar` will do then
 };
 
 /// Opens `file` and reads all but its voxels. Takes `full` [D,H,W,C] (taken first where both fit), [C,D,H,W], or either

@@ -1,6 +1,7 @@
 #include "halograd/data/hdf5_access.hpp"
 
 #include "halograd/comm/mpi_support.hpp"
+#include "halograd/data/hyperslab_reader.hpp"
 #include "halograd/core/error.hpp"
 
 namespace halograd {

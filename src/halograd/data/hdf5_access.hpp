@@ -8,9 +8,6 @@
 
 namespace halograd {
 
-/// Whether this process may use the MPI drivers: those of a job with an MPI session.
-bool mpi_drivers_available();
-
 /// How files are opened and read through one driver: HDF5's property lists for it.
 struct Hdf5Access {
   Hdf5Handle file;

@@ -12,7 +12,7 @@ namespace {
 using Dims = std::vector<hsize_t>;
 
 constexpr std::int64_t default_chunk_cache = std::int64_t{1} << 20;
-constexpr std::int64_t largest_chunk_cache = std::int64_t{64} << 20;
+constexpr std::int64_t largest_chunk_cache = std::int64_t{1} << 30;  // held only while the file is open
 
 /// Five or four numbers in the order of the file's dimensions.
 Dims in_file_order(const FileLayout& layout, std::int64_t entries, std::int64_t channels, const Extent& e) {

@@ -4,6 +4,7 @@
 #include "halograd/data/file_layout.hpp"
 #include "halograd/data/read_plan.hpp"
 #include "halograd/data/read_requests.hpp"
+#include "halograd/data/sample_place.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +14,8 @@
 
 namespace halograd {
 
-/// One sample of a file, or a sub-volume of it.
-struct SamplePlace {
-  std::string file;
-  FileLayout layout;       ///< as found when the data set was opened: the file must still be so
-  std::int64_t entry = 0;  ///< of a stacked file
-  Index origin;            ///< of a sub-volume
-};
+/// Whether this process may use the MPI drivers: those of a job with an MPI session.
+bool mpi_drivers_available();
 
 struct Hdf5Access;
 

@@ -2,7 +2,6 @@
 
 #include "halograd/comm/waiting.hpp"
 #include "halograd/core/error.hpp"
-#include "halograd/core/log.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 
@@ -31,8 +30,10 @@ std::vector<Box> gather_boxes(const Communicator& group, const Box& own) {
   return boxes;
 }
 
-SamplePlace place_of(const Dataset& dataset, std::int64_t sample) {
-  return {dataset.file(sample), dataset.layout(sample), dataset.entry(sample), dataset.origin(sample)};
+/// How many entries a stacked file has is of no account for reading one.
+FileLayout one_entry(FileLayout layout) {
+  layout.entries = 1;
+  return layout;
 }
 
 /// Adds the time of its own life to a sum.
@@ -103,13 +104,13 @@ Loader::~Loader() {
 
 void Loader::choose_plans(const Communicator& world, const ReadOptions& options) {
   for (std::int64_t sample = 0; sample < dataset_.size(); ++sample) {
-    const FileLayout& layout = dataset_.layout(sample);
-    if (std::ranges::any_of(plans_, [&](const auto& known) { return known.first == &layout; })) continue;
-    const ReadChoice choice = choose_read_plan(world, reader_, place_of(dataset_, sample), options);
-    plans_.emplace_back(&layout, choice.plan);
+    const FileLayout layout = one_entry(dataset_.layout(sample));
+    if (std::ranges::any_of(plans_, [&](const auto& known) { return known.first == layout; })) continue;
+    const ReadChoice choice = choose_read_plan(world, reader_, dataset_.place(sample), options);
+    plans_.emplace_back(layout, choice.plan);
     probe_bytes_ += choice.probe_bytes;
-    log::info("reading {}: {} by {} ({})", to_text(layout), shape_name(choice.plan.shape),
-              driver_name(choice.plan.driver), choice.why);
+    notes_.push_back(fmt::format("reading {}: {} by {} ({})", to_text(layout), shape_name(choice.plan.shape),
+                                 driver_name(choice.plan.driver), choice.why));
   }
 }
 
@@ -124,14 +125,17 @@ void Loader::make_store(const Communicator& world, const StoreOptions& options,
     }
   }
   agree(world, [&] { store_.emplace(options, sizes, world.ranks_on_node()); });
+  const auto most = [&](std::int64_t bytes) { return format_bytes(static_cast<double>(world.all_reduce_max(bytes))); };
+  notes_.push_back(fmt::format("keeping {} of samples in memory on each rank, {} on disk", most(store_->memory_bytes()),
+                               most(store_->disk_bytes())));
 }
 
 /// What boxes a file's chunks allow depends on where in it a sub-volume begins.
 ReadPlan Loader::plan_for(std::int64_t sample) const {
   const FileLayout& layout = dataset_.layout(sample);
-  ReadPlan plan = std::ranges::find(plans_, &layout, [](const auto& known) { return known.first; })->second;
+  ReadPlan plan = std::ranges::find(plans_, one_entry(layout), [](const auto& known) { return known.first; })->second;
   if (plan.shape == ReadShape::sample) return plan;
-  const bool slow = boxes_are_slow(layout, dataset_.origin(sample), dataset_.shape().extent, owned_);
+  const bool slow = boxes_are_slow(layout, dataset_.place(sample).origin, dataset_.shape().extent, owned_);
   plan.shape = slow ? ReadShape::blocks : ReadShape::boxes;
   return plan;
 }
@@ -262,7 +266,7 @@ void Loader::read(Job& job, std::int64_t sample, bool keep, float* to) {
   attempt(job.error, [&] {
     {
       const Stopwatch watch(job.batch.read_seconds);
-      reader_.read(place_of(dataset_, sample), plan_for(sample), voxels);
+      reader_.read(dataset_.place(sample), plan_for(sample), voxels);
       if (keep) store_->store(sample);
     }
     convert(job, sample, voxels, to);

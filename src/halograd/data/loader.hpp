@@ -61,7 +61,7 @@ struct LoadedBatch {
 class Loader {
 public:
   /// Collective over `world`. `to_be_kept`: the mini-batches that will be requested with `keep`, in order, up to where
-  /// every sample has come once; the store takes its space for them. Chooses how to read, and logs it. Throws on all
+  /// every sample has come once; the store takes its space for them. Chooses how to read. Throws on all
   /// ranks alike: ResourceError where the store does not fit, DataError where a file cannot be read.
   Loader(const Communicator& world, const Dataset& dataset, const InputSlots& slots, const LoaderOptions& options,
          const std::vector<std::vector<std::int64_t>>& to_be_kept);
@@ -78,6 +78,8 @@ public:
   /// take(). Throws what loading it threw on this rank, and UsageError where none was requested.
   LoadedBatch take();
 
+  /// What was chosen: how samples are read and where they are kept. Lines for the log.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   /// How a sample is read.
   [[nodiscard]] ReadPlan plan_for(std::int64_t sample) const;
   /// Bytes this rank read from files to choose how to read.
@@ -114,8 +116,9 @@ private:
   OwnerMap owners_;
   GroupReader reader_;
   Transfers moves_;  // between the ranks of this place in all groups, numbered by group
-  std::vector<std::pair<const FileLayout*, ReadPlan>> plans_;
+  std::vector<std::pair<FileLayout, ReadPlan>> plans_;
   std::optional<SampleStore> store_;
+  std::vector<std::string> notes_;
   std::int64_t probe_bytes_ = 0;
   std::vector<std::byte> voxels_;                 // of a sample that is not kept
   std::vector<std::vector<std::byte>> outgoing_;  // samples on their way from the disk to other groups

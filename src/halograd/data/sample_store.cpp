@@ -51,6 +51,12 @@ SampleStore::SampleStore(const StoreOptions& options, const std::vector<std::int
   validate(options, sizes, ranks_on_node);
   const std::int64_t limit = memory_limit(options, sizes);
   for (const std::int64_t bytes : sizes) next_place(announced_, limit, bytes);
+  if (announced_.memory > options.memory_free) {
+    throw ResourceError(
+        "the samples this rank keeps in memory need {}, but there is {} for them: lower data.store_budget, take more "
+        "ranks, or set data.store to \"disk\" or \"off\"",
+        format_bytes(static_cast<double>(announced_.memory)), format_bytes(static_cast<double>(options.memory_free)));
+  }
   if (announced_.disk > 0) {
     file_ = StoreFile(options.directory, {.bytes = announced_.disk,
                                           .memory_bytes = announced_.memory,
@@ -101,9 +107,8 @@ const std::byte* SampleStore::fetch(std::int64_t sample, std::vector<std::byte>&
   return scratch.data();
 }
 
-std::int64_t default_memory_budget(std::int64_t others, std::int64_t ranks_on_node) {
-  const std::int64_t available = available_memory_bytes();
-  return std::max<std::int64_t>(0, available - available / 10 - others) / ranks_on_node;
+std::int64_t memory_share(std::int64_t available, std::int64_t own_needs, std::int64_t ranks_on_node) {
+  return std::max<std::int64_t>(0, (available - available / 10) / ranks_on_node - own_needs);
 }
 
 }  // namespace halograd

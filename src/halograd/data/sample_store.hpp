@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <unordered_map>
 #include <vector>
 
@@ -15,7 +16,9 @@ enum class StoreKind { off, memory, disk };
 
 struct StoreOptions {
   StoreKind kind = StoreKind::memory;
-  std::int64_t memory_budget = 0;     ///< bytes this rank may hold in memory (with StoreKind::memory)
+  std::int64_t memory_budget = 0;  ///< bytes this rank may hold in memory (with StoreKind::memory)
+  /// Bytes there are for it: samples within the budget that need more are refused.
+  std::int64_t memory_free = std::numeric_limits<std::int64_t>::max();
   std::filesystem::path directory{};  ///< node-local, for what does not fit; empty: the system's temporary directory
 };
 
@@ -25,9 +28,9 @@ struct StoreOptions {
 class SampleStore {
 public:
   /// `sizes`: the bytes of each sample that will be stored, in the order of storing; each goes to memory where it still
-  /// fits there and else to disk. `ranks_on_node` share the disk. Takes the disk space (not the memory) now. Throws
-  /// ResourceError with the numbers where they do not fit: needed, memory budget, disk space and which directory, and
-  /// what would help. Throws UsageError with StoreKind::off.
+  /// fits there and else to disk. `ranks_on_node` share the disk. Takes the disk space now, and checks
+  /// that there is the memory. Throws ResourceError with the numbers where they do not fit: needed, memory budget, disk
+  /// space and which directory, and what would help. Throws UsageError with StoreKind::off.
   SampleStore(const StoreOptions& options, const std::vector<std::int64_t>& sizes, std::int64_t ranks_on_node);
 
   [[nodiscard]] bool holds(std::int64_t sample) const { return places_.contains(sample); }
@@ -41,9 +44,9 @@ public:
   /// A stored sample: in memory, or read into `scratch`. Throws ResourceError naming the directory.
   const std::byte* fetch(std::int64_t sample, std::vector<std::byte>& scratch) const;
 
-  /// Given out so far, rounded up to cache lines.
-  [[nodiscard]] std::int64_t memory_bytes() const { return used_.memory; }
-  [[nodiscard]] std::int64_t disk_bytes() const { return used_.disk; }
+  /// What the announced samples take, rounded up to cache lines.
+  [[nodiscard]] std::int64_t memory_bytes() const { return announced_.memory; }
+  [[nodiscard]] std::int64_t disk_bytes() const { return announced_.disk; }
 
 private:
   struct Place {
@@ -66,8 +69,8 @@ private:
   std::vector<std::byte> on_the_way_;
 };
 
-/// What one rank of the node may take by default: what the node has free, less what `others` (bytes, of all its ranks)
-/// are about to need, shared out, with a tenth left to the system.
-std::int64_t default_memory_budget(std::int64_t others, std::int64_t ranks_on_node);
+/// What each of `ranks_on_node` may take of the `available` memory of a node, with a tenth left to the system, when
+/// each is about to need `own_needs` for other things. Bytes; 0 where nothing is left.
+std::int64_t memory_share(std::int64_t available, std::int64_t own_needs, std::int64_t ranks_on_node);
 
 }  // namespace halograd

@@ -67,6 +67,7 @@ void Executor::reserve(const Plan& plan) {
   require_memory(more + plan.message_buffer_bytes(), fmt::format("activations of a mini-batch of {}", plan.batch));
   arena_bytes_ = arena;
   input_bytes_ = input;
+  message_bytes_ += plan.message_buffer_bytes();
 }
 
 BoundPlan& Executor::bound(Mode mode, std::int64_t batch) {

@@ -73,8 +73,10 @@ public:
   [[nodiscard]] const Network& network() const { return network_; }
   [[nodiscard]] const ExecutorOptions& options() const { return options_; }
   [[nodiscard]] const Communicator& world() const { return world_; }
-  /// The largest arena and the largest input (one slot) of any plan so far, in bytes.
-  [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_ + input_bytes_; }
+  /// The largest arena of any plan so far, and the input slots, in bytes.
+  [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_ + options_.input_slots * input_bytes_; }
+  /// Those and the buffers of its messages: what running will have touched, weights and their like apart.
+  [[nodiscard]] std::int64_t planned_bytes() const { return arena_bytes() + message_bytes_; }
   [[nodiscard]] std::vector<std::string> implementations(Mode mode, std::int64_t batch);
 
 private:
@@ -90,7 +92,8 @@ private:
   std::vector<ReservedMemory> input_slots_;
   std::int64_t arena_bytes_ = 0;
   std::int64_t input_bytes_ = 0;  ///< of a slot
-  Box input_box_;                 ///< that of every plan's input
+  std::int64_t message_bytes_ = 0;
+  Box input_box_;  ///< that of every plan's input
   bool continue_averages_ = false;
   std::optional<ParameterStore> parameters_;
   std::optional<Optimizer> optimizer_;

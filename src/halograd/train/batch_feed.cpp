@@ -1,6 +1,7 @@
 #include "halograd/train/batch_feed.hpp"
 
 #include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
 
 namespace halograd {
 namespace {
@@ -9,16 +10,23 @@ InputSlots input_slots(Executor& executor, const InputUnit& input) {
   return {input.own, input.tile.box, {executor.input_slot(0), executor.input_slot(1)}};
 }
 
-LoaderOptions loader_options(const Executor& executor, const FeedOptions& options, std::int64_t second_slot) {
+/// What a loader holds of samples beside the store: those that come from other groups, one each being read, passed on
+/// (sent and received) and converted.
+std::int64_t loader_bytes(const Plan& plan) {
+  const std::int64_t hyperslab = plan.input.own.volume() * plan.input.shape.channels * dtype_size(DType::f32);
+  return (plan.samples.count + 4) * hyperslab;
+}
+
+LoaderOptions loader_options(const Executor& executor, const Plan& plan, const FeedOptions& options) {
   LoaderOptions loader{.grid = executor.options().grid,
                        .backend = executor.options().backend,
                        .transform = options.transform,
                        .read = options.read,
                        .store = options.store};
-  if (loader.store.kind == StoreKind::memory && loader.store.memory_budget == 0) {
-    const std::int64_t ranks = executor.world().ranks_on_node();
-    loader.store.memory_budget = default_memory_budget(ranks * (executor.arena_bytes() + second_slot), ranks);
-  }
+  const std::int64_t needs = executor.planned_bytes() + loader_bytes(plan);
+  StoreOptions& store = loader.store;
+  store.memory_free = memory_share(available_memory_bytes(), needs, executor.world().ranks_on_node());
+  if (store.memory_budget == 0) store.memory_budget = store.memory_free;
   return loader;
 }
 
@@ -30,7 +38,7 @@ BatchFeed::BatchFeed(Executor& executor, const Plan& plan, const Dataset& datase
       dataset_(dataset),
       schedule_(std::move(schedule)),
       loader_(
-          world_, dataset, input_slots(executor, plan.input), loader_options(executor, options, plan.input_bytes()),
+          world_, dataset, input_slots(executor, plan.input), loader_options(executor, plan, options),
           options.store.kind == StoreKind::off ? std::vector<std::vector<std::int64_t>>{} : schedule_.first_passes()) {
   request_next();
 }

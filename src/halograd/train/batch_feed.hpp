@@ -34,6 +34,9 @@ public:
   /// Bytes of voxels this rank read from files for the mini-batches given so far.
   [[nodiscard]] std::int64_t file_bytes() const { return file_bytes_; }
 
+  /// How samples are read and where they are kept, for the log.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return loader_.notes(); }
+
 private:
   void request_next();
 

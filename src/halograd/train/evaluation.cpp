@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 namespace halograd {
 namespace {
@@ -80,6 +81,7 @@ Evaluation evaluate(Executor& executor, BatchFeed& feed, const Dataset& dataset,
   std::vector<Prediction> mine;
   while (done < samples) {
     const MiniBatch& batch = feed.next();
+    if (feed.scheduled().split != split) throw std::logic_error("the feed stands at another split than the evaluation");
     sum += executor.evaluate(batch).loss * static_cast<double>(batch.size);
     const Plan& plan = executor.prepare(Mode::evaluate, batch.size);
     for (std::size_t n = 0; plan.output.leads && n < feed.samples().size(); ++n) {

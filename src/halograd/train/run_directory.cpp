@@ -22,7 +22,7 @@ bool RunDirectory::holds_run(const fs::path& root) {
          (fs::is_directory(run.checkpoints(), unreadable) && !fs::is_empty(run.checkpoints(), unreadable));
 }
 
-void RunDirectory::open(RunStart start, const Config& config) const {
+void RunDirectory::check(RunStart start) const {
   const bool there = holds_run(root_);
   if (start == RunStart::fresh && there) {
     throw UsageError("{} already holds a run: use --resume to go on with it, or another --run-dir", root_.string());
@@ -30,6 +30,10 @@ void RunDirectory::open(RunStart start, const Config& config) const {
   if (start == RunStart::resume && !there) {
     throw UsageError("{} holds no run to resume: leave --resume out, or name the run's --run-dir", root_.string());
   }
+}
+
+void RunDirectory::open(RunStart start, const Config& config) const {
+  check(start);
   std::error_code failure;
   fs::create_directories(checkpoints(), failure);
   if (failure) {

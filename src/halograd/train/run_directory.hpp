@@ -22,9 +22,11 @@ public:
 
   explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
 
+  /// Throws UsageError where `start` is fresh and a run is there, or resume and none is. Touches nothing.
+  void check(RunStart start) const;
+
   /// Makes the directory, writes config.toml as used and sends the log to log.txt too. Rank 0 only, not collective:
-  /// agree on a failure afterwards. Throws UsageError where `start` is fresh and a run is there, or resume and none is;
-  /// ResourceError naming the directory where it can't be written.
+  /// agree on a failure afterwards. Throws as check(); ResourceError naming the directory where it can't be written.
   void open(RunStart start, const Config& config) const;
 
   [[nodiscard]] const std::filesystem::path& root() const { return root_; }

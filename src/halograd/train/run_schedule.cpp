@@ -19,11 +19,11 @@ RunSchedule::RunSchedule(const Dataset& dataset, const RunScheduleOptions& optio
 }
 
 RunSchedule RunSchedule::once(const Dataset& dataset, Split split, std::int64_t batch) {
-  RunSchedule schedule(dataset, {.batch = batch, .epochs = 0});
-  // The test is the last thing of any run: nothing follows it.
-  schedule.samplers_[static_cast<std::size_t>(Split::test)] =
+  RunSchedule schedule(dataset, {.batch = batch});
+  schedule.samplers_[static_cast<std::size_t>(split)] =
       Sampler(dataset.samples(split), {.batch = batch, .shuffle = false});
-  schedule.at_ = {.split = Split::test, .epoch = 0, .index = 0, .samples = {}};
+  schedule.at_ = {.split = split, .epoch = 0, .index = 0, .samples = {}};
+  schedule.last_ = split;
   schedule.ended_ = false;
   schedule.settle();
   return schedule;
@@ -33,12 +33,12 @@ RunSchedule RunSchedule::once(const Dataset& dataset, Split split, std::int64_t 
 void RunSchedule::settle() {
   while (!ended_ && at_.index >= sampler().batches_per_epoch()) {
     at_.index = 0;
-    if (at_.split == Split::train) {
-      at_.split = Split::validation;
-    } else if (at_.split == Split::validation) {
-      at_.split = ++at_.epoch < options_.epochs ? Split::train : Split::test;
-    } else {
+    if (at_.split == last_) {
       ended_ = true;
+    } else if (at_.split == Split::train) {
+      at_.split = Split::validation;
+    } else {
+      at_.split = ++at_.epoch < options_.epochs ? Split::train : Split::test;
     }
   }
   if (at_.split == Split::train && steps_left_ <= 0) ended_ = true;

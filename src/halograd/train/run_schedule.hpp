@@ -47,6 +47,7 @@ private:
   RunScheduleOptions options_;
   std::vector<Sampler> samplers_;  // of the splits
   ScheduledBatch at_;              // the next one, without its samples
+  Split last_ = Split::test;       // nothing follows it
   std::int64_t steps_left_ = 0;
   bool ended_ = false;
 };

@@ -74,7 +74,8 @@ Trainer::Trainer(const Communicator& world, const Config& config, const TrainerO
       store_(directory_.checkpoints(), config.train.checkpoints_kept) {
   if (batches_per_epoch_ == 0)
     throw DataError("{}: no sample is left for training: data.split gives it none", config.data.path);
-  for (const auto& [mode, split] : {std::pair{Mode::evaluate, Split::validation}, {Mode::train, Split::train}}) {
+  for (const auto& [mode, split] :
+       {std::pair{Mode::evaluate, Split::validation}, {Mode::evaluate, Split::test}, {Mode::train, Split::train}}) {
     const std::int64_t batch = std::min(config.train.batch_size, samples_in(split));
     if (batch > 0) executor_.prepare(mode, batch);
   }
@@ -87,23 +88,33 @@ void Trainer::open_run() {
     if (!leads()) return;
     if (options_.resume) newest = store_.newest_good().value_or("").string();
     if (!newest.empty()) check_same_run(newest, config_, dataset_);
-    directory_.open(options_.resume ? RunStart::resume : RunStart::fresh, config_);
+    directory_.check(start());
   });
   newest = world_.all_gather(newest).front();
-  state_.seed = config_.train.seed;
-  if (!newest.empty()) {
-    load_state(newest);
-  } else if (!config_.train.initial_checkpoint.empty()) {
-    load_weights(executor_, config_.train.initial_checkpoint);
-    log::info("starting from the weights in {}", config_.train.initial_checkpoint);
-  }
-  if (!config_.train.initial_checkpoint.empty()) executor_.continue_running_averages();
+  const std::string beginning = load_beginning(newest);
   open_feed();
   const std::int64_t arena_bytes = world_.all_reduce_max(executor_.arena_bytes());
   agree(world_, [&] {
-    if (leads()) begin_metrics(arena_bytes);
+    if (!leads()) return;
+    directory_.open(start(), config_);
+    if (!beginning.empty()) log::info(beginning);
+    begin_metrics(arena_bytes);
   });
   if (leads()) progress_ = Progress(ProgressOptions::standard());
+}
+
+/// From a checkpoint, given weights, or nothing; says which.
+std::string Trainer::load_beginning(const std::string& checkpoint) {
+  const std::string& weights = config_.train.initial_checkpoint;
+  state_.seed = config_.train.seed;
+  if (!weights.empty()) executor_.continue_running_averages();
+  if (!checkpoint.empty()) {
+    load_state(checkpoint);
+    return fmt::format("resuming from {} (epoch {}, step {})", checkpoint, state_.epoch, state_.step);
+  }
+  if (weights.empty()) return "";
+  load_weights(executor_, weights);
+  return fmt::format("starting from the weights in {}", weights);
 }
 
 void Trainer::load_state(const std::string& file) {
@@ -114,7 +125,6 @@ void Trainer::load_state(const std::string& file) {
   epoch_samples_ = state_.batch * config_.train.batch_size;
   epoch_seconds_ = state_.values["epoch_seconds"];
   last_written_ = state_.step;
-  log::info("resuming from {} (epoch {}, step {})", file, state_.epoch, state_.step);
 }
 
 void Trainer::open_feed() {
@@ -143,6 +153,7 @@ void Trainer::begin_metrics(std::int64_t arena_bytes) {
                              .threads = thread_count(),
                              .parameters = network_.trainable_parameters(),
                              .arena_bytes = arena_bytes});
+  for (const std::string& note : feed_->notes()) log::info(note);
   const auto count = [](std::int64_t number, const char* what) {
     return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
   };

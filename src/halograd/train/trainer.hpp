@@ -38,6 +38,7 @@ public:
 
 private:
   void open_run();
+  std::string load_beginning(const std::string& checkpoint);
   void load_state(const std::string& file);
   void open_feed();
   void begin_metrics(std::int64_t arena_bytes);
@@ -50,6 +51,7 @@ private:
   [[nodiscard]] NumericalError not_finite(const std::string& what, const char* value) const;
   void set_aside_untried();
   [[nodiscard]] bool done() const;
+  [[nodiscard]] RunStart start() const { return options_.resume ? RunStart::resume : RunStart::fresh; }
   [[nodiscard]] std::int64_t samples_in(Split split) const {
     return static_cast<std::int64_t>(dataset_.samples(split).size());
   }
