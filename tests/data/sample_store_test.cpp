@@ -336,9 +336,8 @@ TEST_F(SampleStoreIn, MisuseIsRefused) {
   EXPECT_NO_THROW(SampleStore(memory(0), {}, 1));
 }
 
-TEST(SampleStore, RefusesABudgetThatTheMemoryDoesNotHold) {
-  const Fixture fixture;
-  StoreOptions options = fixture.memory(1000);
+TEST_F(SampleStoreIn, RefusesABudgetThatTheMemoryDoesNotHold) {
+  StoreOptions options = memory(1000);
   options.memory_free = 128;
   EXPECT_NO_THROW(SampleStore(options, {64, 64}, 1));
   const std::string message = message_of<ResourceError>([&] { SampleStore(options, {64, 65}, 1); });
