@@ -22,6 +22,12 @@ void print_error(const std::string& message) {
   std::fflush(stderr);
 }
 
+/// Names the rank, where the message doesn't do so already.
+std::string of_rank(const std::string& message, int rank) {
+  const std::string mark = fmt::format(" (rank {})", rank);
+  return message.ends_with(mark) ? message : message + mark;
+}
+
 /// How long a rank that failed waits for the others: later ranks longer, so that one speaks before it ends the job.
 std::chrono::duration<double> patience(int rank) {
   return std::chrono::duration<double>(3.0 + std::min(0.3 * rank, 10.0));
@@ -34,7 +40,7 @@ int report(int rank, const std::vector<std::string>& texts) {
   if (first == texts.end()) return 0;
   const bool alike = std::ranges::all_of(texts, [&](const std::string& text) { return text == *first; });
   if (rank == static_cast<int>(first - texts.begin())) {
-    print_error(first->substr(1) + (alike ? "" : fmt::format(" (rank {})", rank)));
+    print_error(alike ? first->substr(1) : of_rank(first->substr(1), rank));
   }
   return first->front();
 }
@@ -65,7 +71,7 @@ int settle(const Communicator& endings, const Outcome& own) {
   if (others.wait_for(patience(endings.rank())) == std::future_status::ready) {
     return report(endings.rank(), others.get());
   }
-  print_error(fmt::format("{} (rank {})", own.message, endings.rank()));
+  print_error(of_rank(own.message, endings.rank()));
   abort_job(own.exit_code);
 }
 

@@ -1,4 +1,5 @@
 #include "halograd/comm/communicator.hpp"
+#include "halograd/comm/waiting.hpp"
 #include "halograd/core/error.hpp"
 
 #include <algorithm>
@@ -29,14 +30,27 @@ std::optional<Failure> failure_of(const std::function<void()>& work) {
   }
 }
 
+/// Size − rank of the lowest rank that failed, which is the largest of all; 0 where none did.
+std::int64_t lowest_failing(const Communicator& communicator, const std::optional<Failure>& failure,
+                            std::optional<std::chrono::milliseconds> patience) {
+  if (!failure) return communicator.all_reduce_max(std::int64_t{0});
+  const std::int64_t mark = communicator.size() - communicator.rank();
+  if (!patience) return communicator.all_reduce_max(mark);
+  try {
+    const comm::WaitLimit limit(*patience);
+    return communicator.all_reduce_max(mark);
+  } catch (const ResourceError&) {
+    raise(failure->kind, failure->message);
+  }
+}
+
 }  // namespace
 
-void agree(const Communicator& communicator, const std::function<void()>& work) {
+void agree(const Communicator& communicator, const std::function<void()>& work,
+           std::optional<std::chrono::milliseconds> patience) {
   const auto failure = failure_of(work);
   const int size = communicator.size();
-  // The largest of size − rank belongs to the lowest failing rank.
-  const std::int64_t mark = failure ? size - communicator.rank() : 0;
-  const std::int64_t highest = communicator.all_reduce_max(mark);
+  const std::int64_t highest = lowest_failing(communicator, failure, patience);
   if (highest == 0) return;
   const std::size_t first = static_cast<std::size_t>(size - highest);
   // A text starts with its kind; ranks that did well send none.

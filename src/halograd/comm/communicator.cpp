@@ -39,11 +39,20 @@ void all_gather_one(const Implementation& c, T value, std::vector<T>& all) {
 template <typename T>
 T all_reduce_max_one(const Implementation& c, T value, MPI_Datatype type) {
   if (c.size == 1) return value;
-  T result{};
+  struct Numbers {
+    T own{};
+    T largest{};
+  };
+  auto numbers = std::make_unique<Numbers>(Numbers{.own = value});
   MPI_Request request = MPI_REQUEST_NULL;
-  comm::check(MPI_Iallreduce(&value, &result, 1, type, MPI_MAX, c.comm, &request), "MPI_Iallreduce");
-  comm::wait(request, MPI_STATUS_IGNORE, c.spin);
-  return result;
+  comm::check(MPI_Iallreduce(&numbers->own, &numbers->largest, 1, type, MPI_MAX, c.comm, &request), "MPI_Iallreduce");
+  try {
+    comm::wait(request, MPI_STATUS_IGNORE, c.spin);
+  } catch (...) {
+    static_cast<void>(numbers.release());  // MPI may still write to them
+    throw;
+  }
+  return numbers->largest;
 }
 
 // Collective over `comm`, which it takes over. `node` names the node of this rank.

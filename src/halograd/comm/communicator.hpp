@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +53,9 @@ private:
 };
 
 /// Collective. Runs `work` on every rank; if it threw on any, throws on all: the first failing rank's error, with the
-/// rank named where there are several. The phase boundary at which ranks agree on failures.
-void agree(const Communicator& communicator, const std::function<void()>& work);
+/// rank named where there are several. The phase boundary at which ranks agree on failures. With `patience`, a rank
+/// that failed waits for the others no longer than that and then throws its own error, alone.
+void agree(const Communicator& communicator, const std::function<void()>& work,
+           std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
 }  // namespace halograd

@@ -25,6 +25,7 @@ constexpr auto long_sleep = 500us;
 constexpr long cancellation_poll_ns = 100'000'000;
 
 thread_local const std::atomic<bool>* cancellation = nullptr;
+thread_local auto wait_limit = std::chrono::steady_clock::time_point::max();
 
 // The process-shared form: std::atomic::wait sleeps on a word of its own process only.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
@@ -57,6 +58,15 @@ void throw_if_cancelled() {
   if (cancellation != nullptr && cancellation->load(std::memory_order_relaxed)) {
     throw ResourceError("communication given up, because this rank failed");
   }
+  if (std::chrono::steady_clock::now() > wait_limit) throw ResourceError("communication given up: no rank answered");
+}
+
+WaitLimit::WaitLimit(std::chrono::milliseconds patience) {
+  wait_limit = std::chrono::steady_clock::now() + patience;
+}
+
+WaitLimit::~WaitLimit() {
+  wait_limit = std::chrono::steady_clock::time_point::max();
 }
 
 bool may_spin(int ranks) {

@@ -11,6 +11,15 @@ namespace halograd::comm {
 void set_cancellation(const std::atomic<bool>* flag);
 void throw_if_cancelled();
 
+/// While it lives, waits of this thread throw ResourceError once `patience` is over.
+class WaitLimit {
+public:
+  explicit WaitLimit(std::chrono::milliseconds patience);
+  ~WaitLimit();
+  WaitLimit(const WaitLimit&) = delete;
+  WaitLimit& operator=(const WaitLimit&) = delete;
+};
+
 /// Whether `ranks` waiting threads may spin for a moment before they sleep: only where each has a processor of its own.
 bool may_spin(int ranks);
 

@@ -87,9 +87,15 @@ Hdf5Handle select(Hdf5Handle space, const Dims& start, const Dims& count) {
 }  // namespace
 
 Hdf5Voxels::Hdf5Voxels(const SamplePlace& place, const Hdf5Access& access)
-    : place_(place), file_(open_hdf5_file(place.file, access.file.id())) {
+    : Hdf5Voxels(place, open_hdf5_file(place.file, access.file.id())) {}
+
+Hdf5Voxels::Hdf5Voxels(const SamplePlace& place, Hdf5Handle file) : Hdf5Voxels(place, file.id()) {
+  file_ = std::move(file);
+}
+
+Hdf5Voxels::Hdf5Voxels(const SamplePlace& place, hid_t file) : place_(place) {
   const Hdf5Handle dataset_list = dataset_access(place.layout);
-  dataset_ = Hdf5Handle(H5Dopen2(file_.id(), "full", dataset_list.id()), H5Dclose);
+  dataset_ = Hdf5Handle(H5Dopen2(file, "full", dataset_list.id()), H5Dclose);
   const std::string before = description_of(place.layout);
   const std::string now = dataset_.valid() ? description_of(dataset_.id(), place.layout.layout.dtype) : "missing";
   if (now != before) {
@@ -98,7 +104,7 @@ Hdf5Voxels::Hdf5Voxels(const SamplePlace& place, const Hdf5Access& access)
         "during a run",
         place.file, now, before);
   }
-  H5Fget_filesize(file_.id(), &length_);
+  H5Fget_filesize(file, &length_);
 }
 
 void Hdf5Voxels::read(const Hdf5Access& access, const Box& part, const Box& box, std::byte* to) const {

@@ -6,11 +6,13 @@
 namespace halograd {
 
 /// The voxels of an open file, found to be laid out as when the data set was opened. Hold the Hdf5Lock around it; in a
-/// file opened together by several ranks each call is made by all of them.
+/// file opened together by several ranks they read() together.
 class Hdf5Voxels {
 public:
   /// Throws DataError naming the file: gone, unreadable, damaged, changed since `place` was made.
   Hdf5Voxels(const SamplePlace& place, const Hdf5Access& access);
+  /// The same of a file that is open already and stays so for longer.
+  Hdf5Voxels(const SamplePlace& place, hid_t file);
 
   /// Reads `part` of `box` into a buffer that holds `box`; an empty part takes part without reading. Throws DataError
   /// where HDF5 fails.
@@ -19,6 +21,8 @@ public:
   void check_length() const;
 
 private:
+  Hdf5Voxels(const SamplePlace& place, Hdf5Handle file);
+
   SamplePlace place_;
   Hdf5Handle file_;
   Hdf5Handle dataset_;

@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <limits>
+#include <optional>
 
 namespace halograd {
 namespace {
@@ -17,6 +18,15 @@ void check_inside(const SamplePlace& place, const Box& box) {
   const bool entry_exists = place.entry >= 0 && place.entry < place.layout.entries;
   if (entry_exists && Box::whole(place.layout.shape.extent).contains(in_volume)) return;
   throw UsageError("{}: the voxels to read lie beyond `full`; expected a box within it", place.file);
+}
+
+/// Collective. With the file as the group's first rank sees it: opens on all ranks or on none, but for a file that goes
+/// from under some of them at this moment.
+Hdf5Handle open_together(const std::string& file, const Hdf5Access& access) {
+  Hdf5Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access.file.id()), H5Fclose);
+  if (handle.valid()) return handle;
+  throw DataError("{}: can no longer be opened ({}); expected files that do not change during a run", file,
+                  hdf5_reason());
 }
 
 }  // namespace
@@ -56,6 +66,7 @@ void HyperslabReader::read_alone(const SamplePlace& place, const std::vector<Box
 
 void HyperslabReader::read_together(const SamplePlace& place, const std::vector<Box>& requests, const Box& box,
                                     std::byte* to) {
+  if (apart_) throw DataError("{}: not read: an earlier file could not be opened together", place.file);
   // Whether all can is found out where nobody waits for anybody.
   std::exception_ptr failure;
   try {
@@ -70,19 +81,32 @@ void HyperslabReader::read_together(const SamplePlace& place, const std::vector<
   if (rounds == failed || rounds == 0) return;
 
   const Hdf5Lock lock;
-  const Hdf5Voxels voxels(place, access());
+  apart_ = true;
+  const Hdf5Handle file = open_together(place.file, access());
+  apart_ = false;
+  std::optional<Hdf5Voxels> voxels;
+  try {
+    voxels.emplace(place, file.id());
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  // The file may have changed since it was tried. Only together can all close it again.
+  const bool changed = group_.all_reduce_max(std::int64_t{failure ? 1 : 0}) > 0;
+  if (failure) std::rethrow_exception(failure);
+  if (changed) return;
+
   for (std::int64_t i = 0; i < rounds; ++i) {
     const bool mine = i < static_cast<std::int64_t>(requests.size());
     const Box request = mine ? requests[static_cast<std::size_t>(i)] : Box();
     try {
-      voxels.read(access(), request, box, to);
+      voxels->read(access(), request, box, to);
       bytes_read_ += bytes_taken(place.layout, place.entry, place.origin, request);
     } catch (...) {
       failure = std::current_exception();  // the others go on, and this rank with them
     }
   }
   if (failure) std::rethrow_exception(failure);
-  if (!requests.empty()) voxels.check_length();
+  if (!requests.empty()) voxels->check_length();
 }
 
 }  // namespace halograd

@@ -49,19 +49,6 @@ private:
   double start_ = now_seconds();
 };
 
-/// Runs one part of a mini-batch's loading. Of several failures the first is kept; the rest must go on, since other
-/// ranks count on it.
-template <typename Work>
-void attempt(std::exception_ptr& error, const Work& work) {
-  try {
-    work();
-  } catch (const std::bad_alloc&) {
-    if (!error) error = std::make_exception_ptr(ResourceError("no memory for the next mini-batch"));
-  } catch (...) {
-    if (!error) error = std::current_exception();
-  }
-}
-
 }  // namespace
 
 Loader::Loader(const Communicator& world, const Dataset& dataset, const InputSlots& slots, const LoaderOptions& options,
@@ -159,9 +146,10 @@ LoadedBatch Loader::take() {
   if (taken_ == requested_) throw UsageError("no mini-batch to take: request() one first");
   const std::int64_t number = taken_++;  // gives the slot of the mini-batch before back to the thread
   changed_.notify_all();
-  changed_.wait(lock, [&] { return loaded_ > number; });
-  Job& job = jobs_[static_cast<std::size_t>(number % slot_count)];
-  if (job.error) rethrow(std::exchange(job.error, nullptr));
+  const Job& job = jobs_[static_cast<std::size_t>(number % slot_count)];
+  // A failure is told at once: what is left of the job may wait for ranks that have failed themselves.
+  changed_.wait(lock, [&] { return loaded_ > number || (job.number == number && job.error); });
+  if (job.error) rethrow(job.error);
   return job.batch;
 }
 
@@ -186,15 +174,36 @@ void Loader::run() {
     const BatchRequest request = std::move(queue_.front());
     queue_.pop_front();
     Job& job = jobs_[static_cast<std::size_t>(loaded_ % slot_count)];
+    job.number = loaded_;
     job.error = nullptr;
     job.batch = {.samples = {}, .slot = static_cast<int>(loaded_ % slot_count)};
     lock.unlock();
-    attempt(job.error, [&] { load(job, request); });
+    attempt(job, [&] { load(job, request); });
     lock.lock();
     ++loaded_;
     changed_.notify_all();
   }
   ended_ = true;
+  changed_.notify_all();
+}
+
+/// Runs one part of a mini-batch's loading. Of several failures the first is kept; the rest must go on, since other
+/// ranks count on it.
+template <typename Work>
+void Loader::attempt(Job& job, const Work& work) {
+  std::exception_ptr error;
+  try {
+    work();
+    return;
+  } catch (const std::bad_alloc&) {
+    error = std::make_exception_ptr(ResourceError("no memory for the next mini-batch"));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!job.error) job.error = error;
+  }
   changed_.notify_all();
 }
 
@@ -215,17 +224,17 @@ void Loader::load(Job& job, const BatchRequest& request) {
     if (move.from == SampleMove::file) {
       read(job, move.sample, keep, place(n));
     } else if (move.from == group_) {
-      attempt(job.error, [&] { convert(job, move.sample, store_->fetch(move.sample, voxels_), place(n)); });
+      attempt(job, [&] { convert(job, move.sample, store_->fetch(move.sample, voxels_), place(n)); });
     } else {
       awaited.emplace_back(move.sample, n);
     }
   }
-  attempt(job.error, [&] {
+  attempt(job, [&] {
     const Stopwatch watch(job.batch.exchange_seconds);
     moves_.wait();
   });
   for (std::size_t i = 0; i < awaited.size() && !job.error; ++i) {
-    attempt(job.error, [&] { convert(job, awaited[i].first, incoming_[i].data(), place(awaited[i].second)); });
+    attempt(job, [&] { convert(job, awaited[i].first, incoming_[i].data(), place(awaited[i].second)); });
   }
   job.batch.file_bytes = reader_.bytes_read() - read_before;
   job.batch.exchanged_bytes = reader_.bytes_passed_on() + moves_.bytes_sent() - sent_before;
@@ -244,7 +253,7 @@ void Loader::post_moves(Job& job, const std::vector<SampleMove>& moves) {
       if (outgoing_.size() <= sent) outgoing_.resize(sent + 1);
       std::vector<std::byte>& from_disk = outgoing_[sent++];
       const std::byte* voxels = nullptr;
-      attempt(job.error, [&] { voxels = store_->fetch(move.sample, from_disk); });
+      attempt(job, [&] { voxels = store_->fetch(move.sample, from_disk); });
       if (voxels == nullptr) {
         from_disk.assign(static_cast<std::size_t>(bytes), std::byte{0});
         voxels = from_disk.data();
@@ -261,13 +270,18 @@ void Loader::post_moves(Job& job, const std::vector<SampleMove>& moves) {
 
 void Loader::read(Job& job, std::int64_t sample, bool keep, float* to) {
   const std::int64_t bytes = bytes_of(sample);
-  if (!keep) voxels_.resize(static_cast<std::size_t>(bytes));
-  std::byte* const voxels = keep ? store_->place_for(sample, bytes) : voxels_.data();
-  attempt(job.error, [&] {
+  std::byte* voxels = nullptr;
+  if (keep) attempt(job, [&] { voxels = store_->place_for(sample, bytes); });
+  const bool kept = voxels != nullptr;  // not behind a sample that could not be read: others wait for this one still
+  if (!kept) {
+    voxels_.resize(static_cast<std::size_t>(bytes));
+    voxels = voxels_.data();
+  }
+  attempt(job, [&] {
     {
       const Stopwatch watch(job.batch.read_seconds);
       reader_.read(dataset_.place(sample), plan_for(sample), voxels);
-      if (keep) store_->store(sample);
+      if (kept) store_->store(sample);
     }
     convert(job, sample, voxels, to);
   });

@@ -75,7 +75,7 @@ public:
   void request(BatchRequest request);
 
   /// The oldest mini-batch requested and not yet taken, once it is ready; its slot stays as it is until the next
-  /// take(). Throws what loading it threw on this rank, and UsageError where none was requested.
+  /// take(). Throws what loading it threw on this rank, as soon as it did, and UsageError where none was requested.
   LoadedBatch take();
 
   /// What was chosen: how samples are read and where they are kept. Lines for the log.
@@ -87,6 +87,7 @@ public:
 
 private:
   struct Job {
+    std::int64_t number = -1;  // of the mini-batch
     LoadedBatch batch;
     std::exception_ptr error;
   };
@@ -100,6 +101,8 @@ private:
   [[noreturn]] void rethrow(const std::exception_ptr& error) const;
 
   void run();
+  template <typename Work>
+  void attempt(Job& job, const Work& work);
   void load(Job& job, const BatchRequest& request);
   void post_moves(Job& job, const std::vector<SampleMove>& moves);
   void read(Job& job, std::int64_t sample, bool keep, float* to);

@@ -6,6 +6,9 @@
 namespace halograd {
 namespace {
 
+/// How long a rank that could not load waits for others, who may wait for its part of a reading.
+constexpr std::chrono::seconds patience{2};
+
 InputSlots input_slots(Executor& executor, const InputUnit& input) {
   return {input.own, input.tile.box, {executor.input_slot(0), executor.input_slot(1)}};
 }
@@ -56,7 +59,8 @@ const MiniBatch& BatchFeed::next() {
   scheduled_ = std::move(requested_.front());
   requested_.pop_front();
   request_next();
-  agree(world_, [&] { loaded_ = loader_.take(); });
+  agree(
+      world_, [&] { loaded_ = loader_.take(); }, patience);
   file_bytes_ += loaded_.file_bytes;
   batch_.size = static_cast<std::int64_t>(scheduled_.samples.size());
   batch_.slot = loaded_.slot;
