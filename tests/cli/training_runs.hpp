@@ -13,6 +13,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -48,14 +49,23 @@ private:
   TemporaryDirectory directory_;
 };
 
+inline std::string mpirun_with(const std::string& what) {
+  return fmt::format(
+      "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "
+      "OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1 {} {}",
+      HALOGRAD_MPIEXEC, what);
+}
+
 /// How often, and by how many ranks, the program runs: the options behind `mpirun`, "" for one process without it.
 inline std::string command_line(int ranks, const std::string& arguments) {
   return ranks == 0 ? fmt::format("env OMP_NUM_THREADS=1 {} {}", HALOGRAD_PROGRAM, arguments)
-                    : fmt::format(
-                          "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-                          "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 "
-                          "OMP_NUM_THREADS=1 {} -n {} {} {}",
-                          HALOGRAD_MPIEXEC, ranks, HALOGRAD_PROGRAM, arguments);
+                    : mpirun_with(fmt::format("-n {} {} {}", ranks, HALOGRAD_PROGRAM, arguments));
+}
+
+/// The same, with other arguments for the last rank.
+inline std::string command_line_apart(int ranks, const std::string& arguments, const std::string& last_arguments) {
+  return mpirun_with(
+      fmt::format("-n {0} {1} {2} : -n 1 {1} {3}", ranks - 1, HALOGRAD_PROGRAM, arguments, last_arguments));
 }
 
 /// One thread a rank; 0 ranks: without mpirun.
@@ -129,11 +139,11 @@ inline std::vector<std::string> leftovers(const std::filesystem::path& root) {
   return found;
 }
 
-/// A program in the background, for tests that end it from outside.
+/// A program in the background, for tests that disturb it from outside. What it says on stderr goes to a file.
 class BackgroundRun {
 public:
-  explicit BackgroundRun(const std::string& command) {
-    const std::string line = "exec " + command + " >/dev/null 2>&1 </dev/null";
+  explicit BackgroundRun(const std::string& command, const std::string& err = "/dev/null") {
+    const std::string line = "exec " + command + " >/dev/null 2>" + err + " </dev/null";
     const char* arguments[] = {"sh", "-c", line.c_str(), nullptr};
     if (posix_spawn(&process_, "/bin/sh", nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) {
       throw std::runtime_error("cannot start " + command);
@@ -147,11 +157,15 @@ public:
   BackgroundRun& operator=(const BackgroundRun&) = delete;
 
   void signal(int number) const { kill(process_, number); }
-  /// Sends a signal to the first process that this one started: a rank below mpirun.
+  /// The processes that this one started: the ranks below mpirun, in order.
+  [[nodiscard]] std::vector<pid_t> children() const {
+    std::istringstream list(read_file(fmt::format("/proc/{0}/task/{0}/children", process_)));
+    return {std::istream_iterator<pid_t>(list), {}};
+  }
+  /// Sends a signal to the first of them.
   void signal_child(int number) const {
-    std::istringstream children(read_file(fmt::format("/proc/{0}/task/{0}/children", process_)));
-    pid_t child = 0;
-    if (children >> child) kill(child, number);
+    const std::vector<pid_t> list = children();
+    if (!list.empty()) kill(list.front(), number);
   }
   /// Waits up to `seconds` for its end; nothing where it goes on.
   std::optional<int> wait(double seconds) {

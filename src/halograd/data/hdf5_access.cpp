@@ -1,8 +1,8 @@
 #include "halograd/data/hdf5_access.hpp"
 
 #include "halograd/comm/mpi_support.hpp"
-#include "halograd/data/hyperslab_reader.hpp"
 #include "halograd/core/error.hpp"
+#include "halograd/data/hyperslab_reader.hpp"
 
 namespace halograd {
 

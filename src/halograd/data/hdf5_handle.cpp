@@ -18,6 +18,8 @@ herr_t keep_innermost(unsigned depth, const H5E_error2_t* entry, void* text) {
   return 0;
 }
 
+}  // namespace
+
 void check_readable(const std::string& file) {
   std::error_code code;
   const auto status = std::filesystem::status(file, code);
@@ -27,8 +29,6 @@ void check_readable(const std::string& file) {
     throw DataError("{}: cannot be read ({}); expected a readable HDF5 file", file, std::strerror(errno));
   }
 }
-
-}  // namespace
 
 std::string hdf5_reason() {
   std::string text;

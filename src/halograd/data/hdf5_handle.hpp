@@ -41,6 +41,9 @@ private:
   Close close_ = nullptr;
 };
 
+/// Throws DataError where a file is not there, no file or not readable. Needs no lock.
+void check_readable(const std::string& file);
+
 /// Opens a file for reading with the POSIX driver. Throws DataError naming the file and what is wrong with it: missing,
 /// unreadable, no HDF5, truncated.
 Hdf5Handle open_hdf5_file(const std::string& file);

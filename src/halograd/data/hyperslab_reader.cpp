@@ -3,6 +3,12 @@
 #include "halograd/core/error.hpp"
 #include "halograd/data/hdf5_voxels.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <optional>
@@ -20,10 +26,28 @@ void check_inside(const SamplePlace& place, const Box& box) {
   throw UsageError("{}: the voxels to read lie beyond `full`; expected a box within it", place.file);
 }
 
-/// Collective. With the file as the group's first rank sees it: opens on all ranks or on none, but for a file that goes
-/// from under some of them at this moment.
-Hdf5Handle open_together(const std::string& file, const Hdf5Access& access) {
-  Hdf5Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access.file.id()), H5Fclose);
+/// A file held open. While it is, `path` opens it again even where its own name is gone: an MPI_File_open that fails on
+/// one rank alone never returns on the others.
+class HeldFile {
+public:
+  explicit HeldFile(const std::string& file) {
+    check_readable(file);
+    descriptor_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor_ < 0) throw DataError("{}: cannot be opened ({})", file, std::strerror(errno));
+  }
+  ~HeldFile() { close(descriptor_); }
+  HeldFile(const HeldFile&) = delete;
+  HeldFile& operator=(const HeldFile&) = delete;
+
+  [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+
+private:
+  int descriptor_ = -1;
+};
+
+/// Collective.
+Hdf5Handle open_together(const std::string& file, const HeldFile& held, const Hdf5Access& access) {
+  Hdf5Handle handle(H5Fopen(held.path().c_str(), H5F_ACC_RDONLY, access.file.id()), H5Fclose);
   if (handle.valid()) return handle;
   throw DataError("{}: can no longer be opened ({}); expected files that do not change during a run", file,
                   hdf5_reason());
@@ -66,11 +90,12 @@ void HyperslabReader::read_alone(const SamplePlace& place, const std::vector<Box
 
 void HyperslabReader::read_together(const SamplePlace& place, const std::vector<Box>& requests, const Box& box,
                                     std::byte* to) {
-  if (apart_) throw DataError("{}: not read: an earlier file could not be opened together", place.file);
   // Whether all can is found out where nobody waits for anybody.
   std::exception_ptr failure;
+  std::optional<HeldFile> held;
   try {
     check_inside(place, box);
+    held.emplace(place.file);
     const Hdf5Lock lock;
     const Hdf5Voxels tried(place, Hdf5Access(group_, ReadDriver::posix));
   } catch (...) {
@@ -81,9 +106,7 @@ void HyperslabReader::read_together(const SamplePlace& place, const std::vector<
   if (rounds == failed || rounds == 0) return;
 
   const Hdf5Lock lock;
-  apart_ = true;
-  const Hdf5Handle file = open_together(place.file, access());
-  apart_ = false;
+  const Hdf5Handle file = open_together(place.file, *held, access());
   std::optional<Hdf5Voxels> voxels;
   try {
     voxels.emplace(place, file.id());

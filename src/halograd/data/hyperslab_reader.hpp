@@ -50,7 +50,6 @@ private:
   std::int64_t max_request_;
   std::int64_t bytes_read_ = 0;
   std::shared_ptr<const Hdf5Access> access_;  // made for the first read
-  bool apart_ = false;                        // other ranks may wait in a collective that this one has left
 };
 
 }  // namespace halograd
