@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 namespace halograd {
 namespace {
@@ -54,6 +56,32 @@ TEST(Agree, TakesOtherExceptionsAsResourceErrors) {
   const std::string suffix = world.size() > 1 ? " (rank " + std::to_string(last) + ")" : "";
   EXPECT_EQ(message_of<ResourceError>([&] { agree(world, work); }), "disk gone" + suffix);
   EXPECT_EQ(message_of<ResourceError>([&] { agree(world, [] { throw std::bad_alloc(); }); }), "out of memory");
+}
+
+TEST(Agree, WithPatienceARankThatFailedDoesNotWaitForRanksThatAreStuck) {
+  const auto world = Communicator::world();
+  const auto pair = world.duplicate();
+  const int last = world.size() - 1;
+  const auto start = std::chrono::steady_clock::now();
+  if (world.rank() == last) {
+    const auto work = [] { throw DataError("the file is gone"); };
+    EXPECT_EQ(message_of<DataError>([&] { agree(pair, work, std::chrono::milliseconds(300)); }), "the file is gone");
+    const auto waited = std::chrono::steady_clock::now() - start;
+    EXPECT_GE(waited, std::chrono::milliseconds(world.size() > 1 ? 300 : 0));
+    EXPECT_LT(waited, std::chrono::seconds(5));
+  }
+  world.barrier();
+  // Now nothing of it is left under way.
+  if (world.rank() != last) {
+    EXPECT_EQ(pair.all_reduce_max(std::int64_t{0}), 1);
+  }
+  // Within it, all wait for all.
+  const auto slow = [&] {
+    if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (world.rank() == last) throw DataError("cut short");
+  };
+  const std::string suffix = world.size() > 1 ? " (rank " + std::to_string(last) + ")" : "";
+  EXPECT_EQ(message_of<DataError>([&] { agree(world, slow, std::chrono::seconds(60)); }), "cut short" + suffix);
 }
 
 }  // namespace
