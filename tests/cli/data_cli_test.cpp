@@ -1,6 +1,7 @@
 #include "cli/training_runs.hpp"
 
 #include <array>
+#include <set>
 
 namespace halograd::test {
 namespace {
@@ -75,6 +76,33 @@ TEST(DataCli, nor_in_a_depth_cut_that_is_read_straight) {
   expect_same_losses({2, "2x1x1"}, {"--set data.store=off --set data.io=sample", "--set data.driver=mpi-collective"});
 }
 
+TEST(DataCli, cubes_of_larger_files_are_samples_on_any_grid) {
+  const TemporaryDirectory work;
+  const std::filesystem::path set = work.path() / "set";
+  ASSERT_EQ(run_halograd("synth cosmoflow --count 3 --width 64 --out " + set.string()).exit_code, 0);
+  const std::string settings = fmt::format(
+      "--set data.path={} --set data.subvolume=32 --set data.split=[0.4,0.3,0.3] --set train.batch_size=3 "
+      "--set train.epochs=2 --set train.log_samples=true{}",
+      set.string(), few_checkpoints);
+  std::vector<double> right;
+  for (const Layout& layout : {Layout{1, "1x1x1"}, {2, "1x1x2"}, {4, "1x2x1"}}) {
+    const std::filesystem::path run = work.path() / fmt::format("run-{}", layout.grid);
+    const ProgramRun ended = train(layout.ranks, run, fmt::format("--grid {} {}", layout.grid, settings));
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    // One universe of eight cubes to train on, one to validate.
+    EXPECT_EQ(file_bytes(run), (std::vector<std::int64_t>{16 * universe_bytes, 0})) << layout.grid;
+    std::set<std::string> cubes;
+    for (const Json& step : events(run, "step")) {
+      for (const Json& file : step.at("files")) cubes.insert(file.get<std::string>());
+    }
+    EXPECT_EQ(cubes.size(), 8U);
+    EXPECT_NE(cubes.begin()->find(".hdf5[0:32,0:32,0:32]"), std::string::npos) << *cubes.begin();
+    EXPECT_EQ(events(run, "test").at(0).at("samples"), 8);
+    if (right.empty()) right = losses(run);
+    expect_near(losses(run), right, 1e-4);
+  }
+}
+
 TEST(DataCli, a_warm_store_needs_no_files) {
   // No test split: nothing is read after the first epoch.
   const TemporaryDirectory work;
@@ -96,6 +124,7 @@ TEST(DataCli, bad_settings_are_refused) {
   const auto refused = [&](const std::string& setting, int exit_code, const std::string& part) {
     const TemporaryDirectory run;
     const ProgramRun ended = train(0, run.path() / "run", "--set " + setting);
+    EXPECT_FALSE(std::filesystem::exists(run.path() / "run")) << setting;
     EXPECT_EQ(ended.exit_code, exit_code) << setting;
     EXPECT_NE(ended.err.find(part), std::string::npos) << ended.err;
     EXPECT_EQ(lines_that_begin(ended.err, "halograd: error: "), 1) << ended.err;

@@ -2,6 +2,7 @@
 
 #include "data/sample_files.hpp"
 #include "data/shared_directory.hpp"
+#include "data/voxel_files.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/data/sampler.hpp"
 #include "halograd/tensor/partition.hpp"
@@ -24,6 +25,7 @@ constexpr std::int64_t sample_count = 7;
 struct Setting {
   ProcessGrid grid;
   SampleFile file;
+  std::vector<SampleFile> others{};  ///< sample i is written as the i-th of these and `file`, in turn
   StoreOptions store{.kind = StoreKind::memory, .memory_budget = 1 << 20};
   ReadOptions read;
 };
@@ -33,8 +35,7 @@ class Harness {
 public:
   Harness(const Communicator& world, const Setting& setting)
       : world_(world), directory_(world), file_(setting.file), grid_(setting.grid) {
-    if (world.rank() == 0) test::write_samples(directory_.path(), sample_count, setting.file);
-    world.barrier();
+    directory_.write([&] { write(setting); });
     dataset_.emplace(Dataset::open(world, {.path = directory_.path(), .shape = file_.shape, .split = {1, 0, 0}}));
     const Partition partition = Partition::even(file_.shape.extent, grid_.spatial());
     slots_.own = partition.box(grid_.place(world.rank()).place);
@@ -84,9 +85,27 @@ public:
                                dtype_size(file_.dtype));
   }
 
+  [[nodiscard]] double memory_bytes() const {
+    double bytes = 0;
+    for (std::int64_t i = 0; i < sample_count; ++i) {
+      bytes += static_cast<double>(dataset_->bytes(i, Box::whole(file_.shape.extent)));
+    }
+    return bytes;
+  }
+
   static constexpr std::int64_t batch = 3;
 
 private:
+  void write(const Setting& setting) const {
+    std::vector<SampleFile> kinds = setting.others;
+    kinds.push_back(setting.file);
+    for (std::int64_t i = 0; i < sample_count; ++i) {
+      SampleFile kind = kinds[static_cast<std::size_t>(i) % kinds.size()];
+      kind.offset = 100 * i;
+      test::write_sample(directory_.file(fmt::format("universe_{:03}.hdf5", i)), kind);
+    }
+  }
+
   double check(const LoadedBatch& loaded, const std::vector<std::int64_t>& mini_batch) {
     const SampleRange share =
         group_samples(static_cast<std::int64_t>(mini_batch.size()), grid_.data, grid_.place(world_.rank()).group);
@@ -215,6 +234,62 @@ TEST(LoaderMpi, a_file_that_vanishes_is_one_ranks_failure_and_nobody_waits) {
     EXPECT_TRUE(mentions(message, "universe_002.hdf5: no such file")) << message;
     agree(world, [&] { harness.loader().take(); });
   }
+}
+
+TEST(LoaderMpi, files_of_all_kinds_make_one_set) {
+  const Communicator world = Communicator::world();
+  const SharedDirectory disk(world);
+  for (const ProcessGrid& grid : grids(world.size())) {
+    Setting setting{.grid = grid, .file = {.shape = {2, {8, 12, 8}}}};
+    SampleFile first = setting.file;
+    first.channels_first = true;
+    first.dtype = DType::i16;
+    SampleFile wide = setting.file;
+    wide.dtype = DType::f32;
+    wide.chunk = {4, 6, 8, 2};
+    SampleFile foreign = setting.file;
+    foreign.file_type = H5T_STD_U16BE;
+    foreign.chunk = {8, 12, 8, 2};  // all of it
+    foreign.gzip = 1;
+    setting.others = {first, wide, foreign};
+    // Some of them in memory, the rest on disk.
+    setting.store = {.kind = StoreKind::memory, .memory_budget = 9000, .directory = disk.path()};
+    Harness harness(world, setting);
+    const std::vector<double> bytes = harness.run(3);
+    EXPECT_EQ(bytes[0], harness.memory_bytes()) << grid.data << " groups of " << grid.spatial_name();
+    EXPECT_EQ(bytes[1], 0.0);
+    EXPECT_EQ(bytes[2], 0.0);
+  }
+}
+
+TEST(LoaderMpi, a_chunk_that_one_rank_cannot_unpack_stops_all_and_nobody_waits) {
+  const Communicator world = Communicator::world();
+  const SharedDirectory disk(world);
+  for (const ProcessGrid& grid : grids(world.size())) {
+    Setting setting{.grid = grid, .file = {.shape = {2, {8, 8, 8}}}};
+    setting.file.chunk = {4, 8, 8, 2};
+    setting.file.gzip = 1;
+    setting.store = {.kind = StoreKind::disk, .directory = disk.path()};
+    Harness harness(world, setting);
+    world.barrier();
+    if (world.rank() == 0) test::damage_last_chunk(harness.dataset().file(0));
+    world.barrier();
+    // The damaged one comes first: every group has more to read behind it.
+    harness.loader().request({.samples = {0, 1, 2}});
+    harness.loader().request({.samples = {3, 4, 5}});
+    const std::string message = message_of<DataError>([&] { agree(world, [&] { harness.loader().take(); }); });
+    EXPECT_TRUE(mentions(message, "universe_000.hdf5: `full` cannot be read")) << message;
+    agree(world, [&] { harness.loader().take(); });
+  }
+}
+
+TEST(LoaderMpi, refuses_what_is_not_there) {
+  const Communicator world = Communicator::world();
+  Harness harness(world, {.grid = grids(world.size()).front(), .file = uneven});
+  EXPECT_THROW(harness.loader().take(), UsageError);
+  EXPECT_THROW(harness.loader().request({.samples = {0, sample_count}}), UsageError);
+  EXPECT_THROW(harness.loader().request({.samples = {-1}}), UsageError);
+  harness.run(1);
 }
 
 TEST(LoaderMpi, a_set_that_fits_nowhere_is_refused_beforehand) {

@@ -313,6 +313,9 @@ TEST_F(SampleStoreIn, SamplesMayBePlacedBeforeOthersAreStored) {
             "sample store: sample 1 must be stored before there is a place for sample 2");
   store.store(1);
   EXPECT_NO_THROW(store.place_for(2, 64));
+  store.give_up(2);
+  EXPECT_FALSE(store.holds(2));
+  EXPECT_THROW(store.store(2), UsageError);
 }
 
 TEST_F(SampleStoreIn, MisuseIsRefused) {

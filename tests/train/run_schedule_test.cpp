@@ -13,17 +13,16 @@ namespace {
 using test::SampleFile;
 using test::TemporaryDirectory;
 
-/// 12 samples: 7 to train on, 2 to validate, 3 to test.
-Dataset twelve() {
+/// 12 samples: by default 7 to train on, 2 to validate, 3 to test.
+Dataset twelve(const std::array<double, 3>& split = {0.58, 0.17, 0.25}) {
   static const TemporaryDirectory directory;
   static const bool written = [] {
     test::write_samples(directory.path(), 12, SampleFile{.shape = {4, Extent::cube(2)}});
     return true;
   }();
   static_cast<void>(written);
-  return Dataset::open(
-      Communicator::self(),
-      {.path = directory.path(), .shape = {4, Extent::cube(2)}, .split = {0.58, 0.17, 0.25}, .seed = 3});
+  return Dataset::open(Communicator::self(),
+                       {.path = directory.path(), .shape = {4, Extent::cube(2)}, .split = split, .seed = 3});
 }
 
 std::vector<ScheduledBatch> all_of(RunSchedule schedule) {
@@ -45,6 +44,20 @@ std::string outline(const std::vector<ScheduledBatch>& batches) {
 TEST(RunSchedule, a_run_is_epochs_with_validation_and_a_test) {
   EXPECT_EQ(outline(all_of(RunSchedule(twelve(), {.batch = 3, .epochs = 2}))),
             "T0.0(3) T0.1(3) T0.2(1) V0.0(2) T1.0(3) T1.1(3) T1.2(1) V1.0(2) E2.0(3) ");
+}
+
+TEST(RunSchedule, splits_without_samples_are_passed_over) {
+  EXPECT_EQ(outline(all_of(RunSchedule(twelve({1, 0, 0}), {.batch = 6, .epochs = 2}))),
+            "T0.0(6) T0.1(6) T1.0(6) T1.1(6) ");
+  EXPECT_EQ(outline(all_of(RunSchedule(twelve({0.5, 0.5, 0}), {.batch = 6, .epochs = 2}))),
+            "T0.0(6) V0.0(6) T1.0(6) V1.0(6) ");
+  EXPECT_EQ(outline(all_of(RunSchedule(twelve({0.5, 0, 0.5}), {.batch = 6, .epochs = 2}))), "T0.0(6) T1.0(6) E2.0(6) ");
+  EXPECT_EQ(outline(all_of(RunSchedule::once(twelve({1, 0, 0}), Split::test, 6))), "");
+}
+
+TEST(RunSchedule, a_mini_batch_larger_than_the_set_is_all_of_it) {
+  EXPECT_EQ(outline(all_of(RunSchedule(twelve(), {.batch = 100, .epochs = 2}))),
+            "T0.0(7) V0.0(2) T1.0(7) V1.0(2) E2.0(3) ");
 }
 
 TEST(RunSchedule, every_pass_takes_every_sample_once) {

@@ -55,10 +55,14 @@ Hdf5Handle open_together(const std::string& file, const HeldFile& held, const Hd
 
 }  // namespace
 
-HyperslabReader::HyperslabReader(const Communicator& group, ReadDriver driver, std::int64_t max_request)
-    : group_(group), driver_(driver), max_request_(max_request) {
+void require_driver(ReadDriver driver) {
   if (driver == ReadDriver::posix || mpi_drivers_available()) return;
   throw UsageError("the driver {} needs MPI: start the job with mpirun, or take posix", driver_name(driver));
+}
+
+HyperslabReader::HyperslabReader(const Communicator& group, ReadDriver driver, std::int64_t max_request)
+    : group_(group), driver_(driver), max_request_(max_request) {
+  require_driver(driver);
 }
 
 const Hdf5Access& HyperslabReader::access() {

@@ -16,6 +16,8 @@ namespace halograd {
 
 /// Whether this process may use the MPI drivers: those of a job with an MPI session.
 bool mpi_drivers_available();
+/// Throws UsageError for an MPI driver where there are none.
+void require_driver(ReadDriver driver);
 
 struct Hdf5Access;
 

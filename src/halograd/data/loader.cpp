@@ -285,6 +285,7 @@ void Loader::read(Job& job, std::int64_t sample, bool keep, float* to) {
     }
     convert(job, sample, voxels, to);
   });
+  if (kept && !store_->holds(sample)) store_->give_up(sample);
 }
 
 void Loader::convert(Job& job, std::int64_t sample, const std::byte* voxels, float* to) {

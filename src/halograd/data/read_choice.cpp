@@ -105,6 +105,7 @@ ReadChoice fastest(const Communicator& world, GroupReader& reader, const SampleP
 ReadChoice choose_read_plan(const Communicator& world, GroupReader& reader, const SamplePlace& place,
                             const ReadOptions& options) {
   const ReadDriver by_rule = options.driver.value_or(ReadDriver::posix);
+  require_driver(by_rule);
   if (options.whole_samples) return {{by_rule, ReadShape::sample}, "each group's first rank reads whole samples"};
   if (reader.owned().size() == 1) return {{by_rule, ReadShape::boxes}, "each group is one rank"};
   if (!place.layout.chunked && whole_planes(reader)) {

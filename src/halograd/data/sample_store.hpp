@@ -41,6 +41,8 @@ public:
   std::byte* place_for(std::int64_t sample, std::int64_t bytes);
   /// Keeps what was put there. Throws ResourceError naming the directory where the disk fails.
   void store(std::int64_t sample);
+  /// Takes back a place that was given out, since the sample could not be had. What it took stays taken.
+  void give_up(std::int64_t sample) { pending_.erase(sample); }
   /// A stored sample: in memory, or read into `scratch`. Throws ResourceError naming the directory.
   const std::byte* fetch(std::int64_t sample, std::vector<std::byte>& scratch) const;
 
