@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
 
 namespace halograd {
 
@@ -39,5 +42,11 @@ private:
   struct Implementation;
   std::unique_ptr<Implementation> implementation_;
 };
+
+/// Takes a buffer from its owner for good, since MPI may still write to it.
+template <typename Buffer>
+void never_free(Buffer&& buffer) noexcept {
+  static_cast<void>(new (std::nothrow) std::remove_cvref_t<Buffer>(std::forward<Buffer>(buffer)));
+}
 
 }  // namespace halograd

@@ -16,8 +16,7 @@ GroupReader::GroupReader(const Communicator& group, const GlobalShape& sample, s
 }
 
 GroupReader::~GroupReader() {
-  // MPI may still write to the buffers of messages that were given up: they are never given back.
-  if (transfers_.pending()) static_cast<void>(new (std::nothrow) std::vector<std::byte>(std::move(messages_)));
+  if (transfers_.pending()) never_free(std::move(messages_));
 }
 
 HyperslabReader& GroupReader::reader(ReadDriver driver) {

@@ -83,10 +83,9 @@ Loader::~Loader() {
   lock.unlock();
   thread_.join();
   if (!moves_.pending()) return;
-  // MPI may still write to them.
-  new auto(std::move(incoming_));
-  new auto(std::move(outgoing_));
-  new auto(std::move(store_));
+  never_free(std::move(incoming_));
+  never_free(std::move(outgoing_));
+  never_free(std::move(store_));
 }
 
 void Loader::choose_plans(const Communicator& world, const ReadOptions& options) {
@@ -218,6 +217,7 @@ void Loader::load(Job& job, const BatchRequest& request) {
   post_moves(job, moves);
   std::vector<std::pair<std::int64_t, std::int64_t>> awaited;  // sample, and its number in the mini-batch
   for (const SampleMove& move : moves) {
+    if (cancelled_) return;  // buffers that MPI may still write to stay as they are
     if (move.to != group_) continue;
     const auto n = static_cast<std::int64_t>(job.batch.samples.size());
     job.batch.samples.push_back(move.sample);
