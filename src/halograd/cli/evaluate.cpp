@@ -1,4 +1,5 @@
 #include "halograd/cli/commands.hpp"
+#include "halograd/cli/config_options.hpp"
 #include "halograd/cli/output.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
@@ -13,11 +14,9 @@ namespace halograd {
 namespace {
 
 struct EvaluateArguments {
-  std::filesystem::path config;
+  ConfigOptions config;
   std::filesystem::path checkpoint;
   std::string split = "test";
-  std::string grid;
-  std::vector<std::string> overrides;
   bool json = false;
 };
 
@@ -41,9 +40,8 @@ std::string as_text(const nlohmann::ordered_json& metrics) {
   return text;
 }
 
-void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
-  if (!arguments.grid.empty()) arguments.overrides.push_back("parallel.grid=" + arguments.grid);
-  const Config config = load_same_config(world, arguments.config, arguments.overrides);
+void run_evaluate(const Communicator& world, const EvaluateArguments& arguments) {
+  const Config config = load_config(world, arguments.config);
   const Split split = split_named(arguments.split);
   const Network network = build_network(config.model);
   const Dataset dataset = Dataset::open(world, dataset_options(config.data, network.input()));
@@ -77,11 +75,9 @@ void run_evaluate(const Communicator& world, EvaluateArguments arguments) {
 void add_evaluate_command(CLI::App& app, const Communicator& world) {
   CLI::App* const command = app.add_subcommand("evaluate", "Measures a checkpoint on a split of the data");
   const auto arguments = std::make_shared<EvaluateArguments>();
-  command->add_option("config", arguments->config, "the configuration, TOML")->required();
+  add_config_options(*command, arguments->config);
   command->add_option("--checkpoint", arguments->checkpoint, "the weights, HDF5")->required();
   command->add_option("--split", arguments->split, "train, validation or test (default)");
-  command->add_option("--grid", arguments->grid, "DEPTHxHEIGHTxWIDTH parts of each sample (parallel.grid)");
-  command->add_option("--set", arguments->overrides, "table.key=value, in place of the file's; may be repeated");
   command->add_flag("--json", arguments->json, "prints the object that a run's metrics end with");
   command->callback([=] { run_evaluate(world, *arguments); });
 }

@@ -1,4 +1,5 @@
 #include "halograd/cli/commands.hpp"
+#include "halograd/cli/config_options.hpp"
 #include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
@@ -15,12 +16,10 @@ namespace halograd {
 namespace {
 
 struct PredictArguments {
-  std::filesystem::path config;
+  ConfigOptions config;
   std::filesystem::path checkpoint;
   std::filesystem::path input;
   std::filesystem::path output;
-  std::string grid;
-  std::vector<std::string> overrides;
 };
 
 /// Reads this rank's hyperslab of the one sample that `file` holds into the network's input.
@@ -40,9 +39,8 @@ void read_input(Executor& executor, const InputUnit& input, const std::string& f
                  layout, file, voxels.data(), executor.input_slot(0));
 }
 
-void run_predict(const Communicator& world, PredictArguments arguments) {
-  if (!arguments.grid.empty()) arguments.overrides.push_back("parallel.grid=" + arguments.grid);
-  const Config config = load_same_config(world, arguments.config, arguments.overrides);
+void run_predict(const Communicator& world, const PredictArguments& arguments) {
+  const Config config = load_config(world, arguments.config);
   Executor executor(build_network(config.model), world, executor_options(config, world.size()));
   load_weights(executor, arguments.checkpoint);
   // A mini-batch of one: the first group has it, the others go along without a sample.
@@ -60,7 +58,7 @@ void run_predict(const Communicator& world, PredictArguments arguments) {
     const nlohmann::ordered_json result{{"input", arguments.input.string()},
                                         {"checkpoint", arguments.checkpoint.string()},
                                         {"prediction", std::vector<float>(values.begin(), values.end())},
-                                        {"parameters", {"omega_m", "sigma_8", "n_s", "h_0"}},
+                                        {"parameters", cosmology_parameters},
                                         {"units", "scaled to [-1, 1], as unitPar"}};
     write_durably(arguments.output, result.dump(2) + "\n");
     log::info("prediction in {}", arguments.output.string());
@@ -72,12 +70,10 @@ void run_predict(const Communicator& world, PredictArguments arguments) {
 void add_predict_command(CLI::App& app, const Communicator& world) {
   CLI::App* const command = app.add_subcommand("predict", "Predicts the parameters of one universe");
   const auto arguments = std::make_shared<PredictArguments>();
-  command->add_option("config", arguments->config, "the configuration, TOML")->required();
+  add_config_options(*command, arguments->config);
   command->add_option("--checkpoint", arguments->checkpoint, "the weights, HDF5")->required();
   command->add_option("--input", arguments->input, "the universe, HDF5")->required();
   command->add_option("--output", arguments->output, "where the prediction goes, JSON")->required();
-  command->add_option("--grid", arguments->grid, "DEPTHxHEIGHTxWIDTH parts of the sample (parallel.grid)");
-  command->add_option("--set", arguments->overrides, "table.key=value, in place of the file's; may be repeated");
   command->callback([=] { run_predict(world, *arguments); });
 }
 

@@ -10,6 +10,7 @@ namespace halograd {
 /// Targets of a cosmological universe: Ω_M, σ8, n_s, H0.
 constexpr std::int64_t cosmology_targets = 4;
 using Cosmology = std::array<float, cosmology_targets>;
+constexpr std::array<const char*, cosmology_targets> cosmology_parameters{"omega_m", "sigma_8", "n_s", "h_0"};
 
 /// How a file holds its voxels.
 struct SampleLayout {

@@ -9,8 +9,6 @@
 namespace halograd {
 namespace {
 
-constexpr std::array<const char*, cosmology_targets> parameter_names{"omega_m", "sigma_8", "n_s", "h_0"};
-
 /// The records of all ranks, in order of the samples' numbers in the split.
 std::vector<Prediction> gather(const Communicator& world, const std::vector<Prediction>& mine) {
   std::string bytes;
@@ -123,9 +121,9 @@ nlohmann::ordered_json cosmology_metrics(const Evaluation& evaluation) {
       spread += std::abs(p.target[k] - mean) / count;
     }
     total += error / cosmology_targets;
-    by_parameter[parameter_names[k]] = error;
-    of_mean[parameter_names[k]] = spread;
-    if (physical) in_physical[parameter_names[k]] = error * physical_scale(all, k);
+    by_parameter[cosmology_parameters[k]] = error;
+    of_mean[cosmology_parameters[k]] = spread;
+    if (physical) in_physical[cosmology_parameters[k]] = error * physical_scale(all, k);
   }
   metrics["mae"] = total;
   metrics["mae_by_parameter"] = by_parameter;
