@@ -208,7 +208,7 @@ void Loader::attempt(Job& job, const Work& work) {
 
 void Loader::load(Job& job, const BatchRequest& request) {
   const std::int64_t read_before = reader_.bytes_read();
-  const std::int64_t sent_before = reader_.bytes_passed_on() + moves_.bytes_sent();
+  const std::int64_t sent_before = moves_.bytes_sent();
   const bool keep = request.keep && store_.has_value();
   const std::vector<SampleMove> moves = owners_.next(request.samples, keep);
   const std::int64_t elements = slots_.tile.volume() * dataset_.shape().channels;
@@ -237,7 +237,7 @@ void Loader::load(Job& job, const BatchRequest& request) {
     attempt(job, [&] { convert(job, awaited[i].first, incoming_[i].data(), place(awaited[i].second)); });
   }
   job.batch.file_bytes = reader_.bytes_read() - read_before;
-  job.batch.exchanged_bytes = reader_.bytes_passed_on() + moves_.bytes_sent() - sent_before;
+  job.batch.exchanged_bytes = moves_.bytes_sent() - sent_before;
 }
 
 /// Both sides post in the order of the moves, so that messages pair up. A sample that cannot be had is sent all the

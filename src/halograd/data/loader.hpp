@@ -48,7 +48,7 @@ struct LoadedBatch {
   std::vector<std::int64_t> samples;  ///< of this rank's group, in order
   int slot = 0;
   std::int64_t file_bytes = 0;       ///< this rank read from files for it (HyperslabReader::bytes_read)
-  std::int64_t exchanged_bytes = 0;  ///< it sent to other groups and, within its own, passed on
+  std::int64_t exchanged_bytes = 0;  ///< it sent to other groups
   double read_seconds = 0;           ///< reading files and passing on
   double exchange_seconds = 0;       ///< posting to other groups and waiting for them
   double convert_seconds = 0;
