@@ -24,8 +24,7 @@ std::vector<std::int64_t> file_bytes(const std::filesystem::path& run) {
 
 TEST(DataCli, every_voxel_is_read_once_and_then_none_in_the_same_order_everywhere) {
   std::vector<std::string> order;
-  for (const Layout& layout :
-       {Layout{1, "1x1x1"}, {2, "2x1x1"}, {2, "1x1x2"}, {2, "1x1x1"}, {4, "1x2x1"}, {4, "1x2x2"}}) {
+  for (const Layout& layout : {Layout{1, "1x1x1"}, {2, "1x1x2"}, {4, "1x2x1"}}) {
     const TemporaryDirectory run;
     const ProgramRun ended =
         train(layout.ranks, run.path() / "run",
@@ -48,32 +47,38 @@ TEST(DataCli, without_a_store_every_epoch_reads) {
   EXPECT_EQ(file_bytes(run.path() / "run"), std::vector<std::int64_t>(3, 9 * universe_bytes));
 }
 
+std::vector<Json> results_of(const Layout& layout, const std::filesystem::path& run, const std::string& more) {
+  const ProgramRun ended = train(layout.ranks, run, fmt::format("--grid {} {}", layout.grid, more));
+  EXPECT_EQ(ended.exit_code, 0) << more << ended.err;
+  return results(run);
+}
+
 void expect_same_losses(const Layout& layout, const std::vector<std::string>& ways) {
   const TemporaryDirectory runs;
-  const std::string grid = fmt::format("--grid {} ", layout.grid);
-  ASSERT_EQ(train(layout.ranks, runs.path() / "plain", grid + few_checkpoints).exit_code, 0);
-  const std::vector<Json> right = results(runs.path() / "plain");
+  const std::vector<Json> right = results_of(layout, runs.path() / "plain", few_checkpoints);
   ASSERT_EQ(right.size(), 12U + 3U + 1U);
   for (std::size_t i = 0; i < ways.size(); ++i) {
     const std::filesystem::path run = runs.path() / fmt::format("{}", i);
-    const ProgramRun ended = train(layout.ranks, run, grid + ways[i] + few_checkpoints);
-    ASSERT_EQ(ended.exit_code, 0) << ways[i] << ended.err;
-    EXPECT_EQ(results(run), right) << ways[i];
+    EXPECT_EQ(results_of(layout, run, ways[i] + few_checkpoints), right) << ways[i];
   }
-  const std::filesystem::path resumed = runs.path() / "resumed";
-  ASSERT_EQ(train(layout.ranks, resumed, grid + "--max-steps 6").exit_code, 0);  // mid-epoch: there are 4 in each
-  ASSERT_EQ(train(layout.ranks, resumed, grid + "--resume").exit_code, 0);
-  EXPECT_EQ(results(resumed), right);
 }
 
-TEST(DataCli, losses_do_not_depend_on_how_samples_are_read_and_kept) {
-  expect_same_losses({4, "1x1x2"}, {"--set data.store=off", "--set data.store=disk", "--set data.store_budget=300KB",
-                                    "--set data.io=sample", "--set data.driver=posix",
+TEST(DataCli, losses_do_not_depend_on_where_samples_are_kept) {
+  const Layout two_groups{4, "1x1x2"};
+  expect_same_losses(two_groups, {"--set data.store=off", "--set data.store_budget=300KB", "--set data.io=sample"});
+}
+
+TEST(DataCli, nor_on_how_they_are_read) {
+  expect_same_losses({2, "1x1x2"}, {"--set data.store=disk", "--set data.store=off --set data.io=sample",
                                     "--set data.driver=mpi-independent", "--set data.driver=mpi-collective"});
 }
 
-TEST(DataCli, nor_in_a_depth_cut_that_is_read_straight) {
-  expect_same_losses({2, "2x1x1"}, {"--set data.store=off --set data.io=sample", "--set data.driver=mpi-collective"});
+TEST(DataCli, nor_on_a_restart_in_mid_epoch) {
+  const Layout two_groups{2, "1x1x1"};
+  const TemporaryDirectory runs;
+  const std::vector<Json> right = results_of(two_groups, runs.path() / "plain", few_checkpoints);
+  results_of(two_groups, runs.path() / "resumed", "--max-steps 6");  // there are 4 in each epoch
+  EXPECT_EQ(results_of(two_groups, runs.path() / "resumed", "--resume"), right);
 }
 
 TEST(DataCli, cubes_of_larger_files_are_samples_on_any_grid) {
@@ -85,7 +90,7 @@ TEST(DataCli, cubes_of_larger_files_are_samples_on_any_grid) {
       "--set train.epochs=2 --set train.log_samples=true{}",
       set.string(), few_checkpoints);
   std::vector<double> right;
-  for (const Layout& layout : {Layout{1, "1x1x1"}, {2, "1x1x2"}, {4, "1x2x1"}}) {
+  for (const Layout& layout : {Layout{1, "1x1x1"}, {4, "1x1x2"}}) {
     const std::filesystem::path run = work.path() / fmt::format("run-{}", layout.grid);
     const ProgramRun ended = train(layout.ranks, run, fmt::format("--grid {} {}", layout.grid, settings));
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
@@ -109,7 +114,7 @@ TEST(DataCli, a_warm_store_needs_no_files) {
   const std::filesystem::path set = work.path() / "set";
   std::filesystem::copy(Universes::shared().set(), set);
   const std::string settings = fmt::format(
-      "--set data.path={} --set data.split=[0.75,0.25,0] --set train.epochs=60 --set train.batch_size=3", set.string());
+      "--set data.path={} --set data.split=[0.75,0.25,0] --set train.epochs=30 --set train.batch_size=3", set.string());
   BackgroundRun run(
       command_line(2, train_arguments(work.path() / "run", std::string("--grid 2x1x1 ") + settings + few_checkpoints)));
   ASSERT_TRUE(wait_for_steps(work.path() / "run", 4));  // three a epoch
@@ -117,7 +122,7 @@ TEST(DataCli, a_warm_store_needs_no_files) {
   const std::optional<int> status = run.wait(60);
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(WEXITSTATUS(*status), 0);
-  EXPECT_EQ(events(work.path() / "run", "step").size(), 180U);
+  EXPECT_EQ(events(work.path() / "run", "step").size(), 90U);
 }
 
 TEST(DataCli, bad_settings_are_refused) {

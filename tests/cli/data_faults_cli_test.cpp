@@ -232,15 +232,9 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"cut short", Phase::first_epoch, cut_in_half, 2, "--grid 1x1x2 --set data.driver=mpi-independent"},
         Fault{"smaller", Phase::first_epoch, make_smaller, 2, "--grid 2x1x1 --set data.driver=mpi-collective"},
         Fault{"other axes, two groups", Phase::first_epoch, turn_axes, 4, "--grid 2x1x1"},
-        Fault{"a directory, on disk", Phase::first_epoch, make_a_directory, 2, "--set data.store=disk"},
         Fault{"unreadable", Phase::first_epoch, forbid_reading, 2, "--grid 1x1x2"},
         Fault{"garbage", Phase::later_epoch, fill_with_garbage, 2, "--set data.store=off"},
-        Fault{"gone, collective", Phase::later_epoch, remove_it, 2,
-              "--grid 2x1x1 --set data.store=off --set data.driver=mpi-collective"},
         Fault{"gone", Phase::validation, remove_it, 2, "--grid 2x1x1"},
-        Fault{"cut short, two groups", Phase::validation, cut_in_half, 4, "--grid 2x1x1"},
-        Fault{"smaller, collective", Phase::validation, make_smaller, 2,
-              "--grid 1x1x2 --set data.driver=mpi-collective"},
         Fault{"a directory", Phase::test, make_a_directory, 2, "--grid 2x1x1"},
         Fault{"gone", Phase::last_mini_batch, remove_it, 2, "--grid 1x1x2"}),
     [](const auto& one) { return fmt::format("{}", one.index); });
@@ -304,17 +298,14 @@ TEST_P(FileFaultOnOneRank, EndsAllRanksAndIsNamed) {
   EXPECT_LT(training.count("step"), 6U);  // of an epoch
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, FileFaultOnOneRank,
-    testing::Values(Alone{"gone", remove_it, 2, "--grid 2x1x1"},
-                    Alone{"smaller, on disk", make_smaller, 2, "--grid 2x1x1 --set data.store=disk"},
-                    Alone{"smaller, on disk, collective", make_smaller, 2,
-                          "--grid 2x1x1 --set data.store=disk --set data.driver=mpi-collective"},
-                    Alone{"gone, collective", remove_it, 2, "--grid 2x1x1 --set data.driver=mpi-collective"},
-                    Alone{"a directory, the second group's only", make_a_directory, 4,
-                          "--grid 2x1x1 --set data.store=disk"},
-                    Alone{"unreadable", forbid_reading, 2, "--grid 2x1x1"}),
-    [](const auto& one) { return fmt::format("{}", one.index); });
+INSTANTIATE_TEST_SUITE_P(All, FileFaultOnOneRank,
+                         testing::Values(Alone{"gone", remove_it, 2, "--grid 2x1x1"},
+                                         Alone{"smaller, on disk, collective", make_smaller, 2,
+                                               "--grid 2x1x1 --set data.store=disk --set data.driver=mpi-collective"},
+                                         Alone{"a directory, the second group's only", make_a_directory, 4,
+                                               "--grid 2x1x1 --set data.store=disk"},
+                                         Alone{"unreadable", forbid_reading, 2, "--grid 2x1x1"}),
+                         [](const auto& one) { return fmt::format("{}", one.index); });
 
 // --- The store's disk ---------------------------------------------------------------------------------------------
 
