@@ -52,10 +52,8 @@ TEST(BenchIo, prints_a_table_of_found_files) {
 
 TEST(BenchIo, refuses_what_it_does_not_know) {
   const auto refused = [](const std::string& arguments, int exit_code, const std::string& part) {
-    const ProgramRun run = run_halograd("bench io " + arguments);
-    EXPECT_EQ(run.exit_code, exit_code) << arguments;
-    EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
-    EXPECT_EQ(lines_that_begin(run.err, "halograd: error: "), 1) << run.err;
+    SCOPED_TRACE(arguments);
+    expect_failure(run_halograd("bench io " + arguments), exit_code, {part});
   };
   refused("--layout zip", 2, "contiguous, chunked, gzip");
   refused("--driver mpi", 2, "mpi-collective");

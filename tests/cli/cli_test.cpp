@@ -27,14 +27,6 @@ bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// A failure as users see it: nothing on stdout, one error line on stderr, and that line says `words`.
-void expect_failure(const ProgramRun& run, int exit_code, const std::vector<std::string>& words) {
-  EXPECT_EQ(run.exit_code, exit_code) << run.err;
-  EXPECT_EQ(run.out, "");
-  EXPECT_EQ(lines_that_begin(run.err, "halograd: error: "), 1) << run.err;
-  for (const std::string& word : words) EXPECT_TRUE(holds(run.err, word)) << word << " is not in: " << run.err;
-}
-
 void expect_one_line(const ProgramRun& run) {
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
 }

@@ -3,11 +3,13 @@
 #include "support/temporary_directory.hpp"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace halograd::test {
 
@@ -54,6 +56,16 @@ inline int lines_that_begin(const std::string& text, const std::string& start) {
   int count = 0;
   for (std::string line; std::getline(lines, line);) count += line.starts_with(start) ? 1 : 0;
   return count;
+}
+
+/// A failure as users see it: nothing on stdout, one error line on stderr, and that line says `words`.
+inline void expect_failure(const ProgramRun& run, int exit_code, const std::vector<std::string>& words) {
+  EXPECT_EQ(run.exit_code, exit_code) << run.err;
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(lines_that_begin(run.err, "halograd: error: "), 1) << run.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(run.err.find(word), std::string::npos) << word << " is not in: " << run.err;
+  }
 }
 
 }  // namespace halograd::test

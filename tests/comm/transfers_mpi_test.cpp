@@ -3,6 +3,8 @@
 #include "halograd/comm/waiting.hpp"
 #include "halograd/core/error.hpp"
 
+#include "support/temporary_directory.hpp"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,6 +14,8 @@
 
 namespace halograd {
 namespace {
+
+using test::message_of;
 
 // Empty, a byte, one piece but for a little, several pieces and a rest.
 constexpr std::int64_t sizes[] = {0, 1, 255 * 1024 + 3, 1024 * 1024 + 7, 256 * 1024};
@@ -58,16 +62,6 @@ private:
   std::list<std::vector<std::byte>> buffers_;
   std::vector<Received> received_;
 };
-
-template <typename Failure, typename Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
-  return "";
-}
 
 TEST(Transfers, EveryRankSendsEveryOtherMessagesOfAllSizes) {
   const auto world = Communicator::world();

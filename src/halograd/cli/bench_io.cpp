@@ -193,8 +193,7 @@ nlohmann::ordered_json run_case(const Communicator& world, const BenchIoOptions&
   std::vector<std::vector<std::int64_t>> kept;
   for (std::int64_t i = 0; i < sampler.batches_per_epoch(); ++i) kept.push_back(sampler.mini_batch(0, i));
   Loader loader(world, dataset, {own, own, {memory, memory + slot_bytes / 4}},
-                loader_options(world, options, one, grid),
-                options.store == "off" ? std::vector<std::vector<std::int64_t>>{} : kept);
+                loader_options(world, options, one, grid), kept);
   Epochs epochs(world, dataset, loader, batch, options.compute);
   const Sums first = epochs.run(1, options.epochs > 1);
   const Sums later = options.epochs > 1 ? epochs.run(options.epochs - 1, false) : Sums{};

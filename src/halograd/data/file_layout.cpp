@@ -110,14 +110,6 @@ void check_filters(const std::string& file, hid_t creation, const char* name) {
   }
 }
 
-/// The dimensions of a dataset's chunks; none where it has no chunks.
-Dims chunk_dims(hid_t creation) {
-  if (H5Pget_layout(creation) != H5D_CHUNKED) return {};
-  std::array<hsize_t, H5S_MAX_RANK> chunk{};
-  const int rank = std::max(0, H5Pget_chunk(creation, H5S_MAX_RANK, chunk.data()));
-  return {chunk.begin(), chunk.begin() + rank};
-}
-
 /// Refuses what could not be read, or would be read as something that nobody wrote.
 void check_stored(const std::string& file, hid_t dataset, const char* name) {
   const Hdf5Handle creation(H5Dget_create_plist(dataset), H5Pclose);
@@ -125,7 +117,7 @@ void check_stored(const std::string& file, hid_t dataset, const char* name) {
     throw DataError("{}: `{}` lies in other files (virtual or external); expected it stored in the file itself", file,
                     name);
   }
-  check_written(file, dataset, name, chunk_dims(creation.id()));
+  check_written(file, dataset, name, hdf5_chunk_dims(creation.id()));
   check_filters(file, creation.id(), name);
 }
 
@@ -150,7 +142,7 @@ FileLayout read_layout(const std::string& file, hid_t file_id, const FileExpecta
   layout.converted = H5Tequal(type.id(), hdf5_native_type(*dtype)) <= 0;
   const Hdf5Handle creation(H5Dget_create_plist(dataset.id()), H5Pclose);
   layout.compressed = H5Pget_nfilters(creation.id()) > 0;
-  const Dims chunk = chunk_dims(creation.id());
+  const Dims chunk = hdf5_chunk_dims(creation.id());
   layout.chunked = !chunk.empty();
   if (layout.chunked) {
     const VoxelDims one = voxel_dims(chunk, *first);

@@ -98,9 +98,7 @@ std::string storage_text(hid_t dataset) {
     case H5D_CHUNKED: break;
     default: return "unknown";
   }
-  std::array<hsize_t, H5S_MAX_RANK> chunk{};
-  const int rank = std::max(0, H5Pget_chunk(creation.id(), H5S_MAX_RANK, chunk.data()));
-  std::string text = "chunked " + hdf5_shape_text({chunk.begin(), chunk.begin() + rank});
+  std::string text = "chunked " + hdf5_shape_text(hdf5_chunk_dims(creation.id()));
   const int filters = H5Pget_nfilters(creation.id());
   for (int i = 0; i < filters; ++i) text += ", " + filter_text(creation.id(), static_cast<unsigned>(i));
   return text;

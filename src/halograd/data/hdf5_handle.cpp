@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -69,6 +71,13 @@ std::vector<hsize_t> hdf5_dims(hid_t dataspace) {
   std::vector<hsize_t> dims(rank > 0 ? static_cast<std::size_t>(rank) : 0);
   if (!dims.empty()) H5Sget_simple_extent_dims(dataspace, dims.data(), nullptr);
   return dims;
+}
+
+std::vector<hsize_t> hdf5_chunk_dims(hid_t creation) {
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return {};
+  std::array<hsize_t, H5S_MAX_RANK> chunk{};
+  const int rank = std::max(0, H5Pget_chunk(creation, H5S_MAX_RANK, chunk.data()));
+  return {chunk.begin(), chunk.begin() + rank};
 }
 
 std::string hdf5_shape_text(const std::vector<hsize_t>& dims) {

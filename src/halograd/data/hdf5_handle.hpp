@@ -59,6 +59,9 @@ std::string hdf5_reason();
 /// The extent of a dataset or attribute's dataspace; empty for a scalar.
 std::vector<hsize_t> hdf5_dims(hid_t dataspace);
 
+/// The dimensions of a dataset's chunks, from its creation list; none where it has no chunks.
+std::vector<hsize_t> hdf5_chunk_dims(hid_t creation);
+
 /// "[128,128,128,4]".
 std::string hdf5_shape_text(const std::vector<hsize_t>& dims);
 

@@ -56,13 +56,7 @@ std::string description_of(hid_t dataset, DType read_as) {
     if (as_large && hdf5_dtype(file_type.id()) == read_as && H5Tequal(file_type.id(), hdf5_native_type(read_as)) <= 0)
       type += swapped;
   }
-  Dims chunk;
-  if (H5Pget_layout(creation.id()) == H5D_CHUNKED) {
-    std::array<hsize_t, H5S_MAX_RANK> sizes{};
-    const int rank = H5Pget_chunk(creation.id(), H5S_MAX_RANK, sizes.data());
-    if (rank > 0) chunk.assign(sizes.begin(), sizes.begin() + rank);
-  }
-  return description(hdf5_dims(space.id()), type, chunk, H5Pget_nfilters(creation.id()) > 0);
+  return description(hdf5_dims(space.id()), type, hdf5_chunk_dims(creation.id()), H5Pget_nfilters(creation.id()) > 0);
 }
 
 /// With room for one chunk, up to a size: of chunks that don't fit, HDF5 reads row after row (a fifth of the speed).

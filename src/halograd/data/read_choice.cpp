@@ -1,12 +1,11 @@
 #include "halograd/data/read_choice.hpp"
 
-#include "halograd/data/hdf5_access.hpp"
+#include "halograd/core/system.hpp"
 #include "halograd/data/hyperslab.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <set>
 
@@ -64,9 +63,9 @@ double time_of(const Communicator& world, GroupReader& reader, const SamplePlace
   double seconds = 0;
   world.barrier();
   agree(world, [&] {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = now_seconds();
     reader.read(place, plan, to);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds = now_seconds() - start;
   });
   return world.all_reduce_max(seconds);
 }
