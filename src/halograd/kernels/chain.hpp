@@ -2,6 +2,7 @@
 
 #include "halograd/core/random.hpp"
 #include "halograd/kernels/backend.hpp"
+#include "halograd/tensor/layout.hpp"
 #include "halograd/tensor/partition.hpp"
 
 #include <array>
@@ -21,23 +22,27 @@ struct ChainDesc {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
   Extent in_extent;  ///< the whole volume of y
-  Box in;            ///< this rank's part of it; y: [N,D,H,W,C] of this box, dense
+  Box in;            ///< this rank's part of it
+  VoxelLayout src;   ///< of y and its gradient; holds `in`, and where y is another layer's input too, margins
   Halo faces = {};   ///< neighbours' voxels of y around `in` that pooling reads
   Halo returned =
       {};  ///< own voxels, counted from each side, that neighbours' pooling reads (their faces, seen from here)
   bool normalise = false;
+  bool per_sample = false;   ///< every sample has statistics of its own (instance and group normalisation)
   float negative_slope = 1;  ///< 1: no activation; 0: ReLU; 0.01: leaky ReLU
   PoolKind pool = PoolKind::none;
   Window window = {};  ///< of the pool; 1/1/0 without one
   float keep = 1;      ///< dropout's keep probability; 1: no dropout
   Extent out_extent;   ///< the whole volume of the output
   Box out;             ///< this rank's part of it
-  Box dst;  ///< the voxels that the destination buffer holds, dense: `out` widened by margins or, where a strided
-            ///< consumer skips voxels, narrowed. Output voxels outside it are not written (their gradient is 0).
+  VoxelLayout dst;  ///< of the destination and its gradient: `out` widened by margins or, where a strided consumer
+                    ///< skips voxels, narrowed. Output voxels outside it are not written (their gradient is 0).
   bool training = true;
+  bool accumulate = false;  ///< backward_data adds to dy: another consumer of y has left its gradient there
 };
 
-/// Per channel, [C] each: z = (y − mean) · inverse_deviation · gamma + beta. Unused without `normalise`.
+/// z = (y − mean) · inverse_deviation · gamma + beta. mean, inverse_deviation: [C], with per_sample [N,C]; gamma, beta:
+/// [C]. Unused without `normalise`.
 struct Normalisation {
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
@@ -69,38 +74,45 @@ struct DropoutKey {
   std::int64_t first_sample = 0;
 };
 
+/// What statistics that depend on y add to its gradient: dy = gamma · inverse_deviation · dz + offset + ẑ · pull, with ẑ
+/// and dz as below. [C] each, with per_sample [N,C]; null: the statistics are fixed, and add nothing.
+struct NormGradient {
+  const double* offset = nullptr;
+  const double* pull = nullptr;
+};
+
 class Chain {
 public:
   virtual ~Chain() = default;
 
-  /// This rank's mean and summed squared distance from it, in double, over all samples and voxels: mean, m2: [C].
+  /// This rank's mean and summed squared distance from it, in double, over all samples and voxels: mean, m2: [C] each, or
+  /// (per_sample) of each sample [N,C].
   virtual void moments(const float* y, double* mean, double* m2) = 0;
 
-  /// Writes the output voxels `part` (inside `out`, any box) into dst: [N,D,H,W,C] of `dst`. Max pooling in training
-  /// also writes which voxel of its window won, argmax: [N,D,H,W,C] bytes of `out`, counted w fastest (the first wins a
-  /// tie). Where a part needs no face voxel, `faces` may hold anything.
+  /// Writes the output voxels `part` (inside `out`, any box) into dst. Max pooling in training also writes which voxel of
+  /// its window won, argmax: [N,D,H,W,C] bytes of `out`, dense, counted w fastest (the first wins a tie). Where a part
+  /// needs no face voxel, `faces` may hold anything.
   virtual void forward(const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
                        const DropoutKey& dropout, const Box& part, float* dst, std::uint8_t* argmax) = 0;
 
   /// What this rank's outputs give back to neighbours' activations: dfaces, laid out like `faces`, assigned.
-  /// dout: [N,D,H,W,C] of `dst`, complete inside `out`; what its margins hold is not read.
+  /// dout: laid out as `dst`, complete inside `out`; what its margins hold is not read.
   virtual void backward_faces(const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
                               const FaceBuffers<float>& dfaces) = 0;
 
-  /// Adds Σ dz and Σ dz·ẑ over the voxels `part` (inside `in`, any box) to sums: [2·C], where ẑ is z before gamma and
-  /// beta and dz the gradient of z. `received` holds what neighbours' outputs gave to this rank's activations, added
-  /// in: buffers laid out like faces (widened by `faces` along earlier dimensions) but `returned` wide and lying inside
-  /// the box; only their voxels inside `in` are read. Null where the width is 0.
+  /// Adds Σ dz and Σ dz·ẑ over the voxels `part` (inside `in`, any box) to sums: [2,C], with per_sample [N,2,C], where ẑ
+  /// is z before gamma and beta and dz the gradient of z. `received` holds what neighbours' outputs gave to this rank's
+  /// activations, added in: buffers laid out like faces (widened by `faces` along earlier dimensions) but `returned` wide
+  /// and lying inside the box; only their voxels inside `in` are read. Null where the width is 0.
   virtual void backward_sums(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
                              const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
                              double* sums) = 0;
 
-  /// dy = gradient of y over `in`; may be y itself. With normalise, sums: [2·C] over everything that shares the
-  /// statistics, of `count` elements a channel (Ioffe and Szegedy 2015): dy = gamma·inverse_deviation·(dz − sums₀/count
-  /// − ẑ·sums₁/count). A null `sums` means fixed statistics (their gradient terms drop out).
+  /// dy = gradient of y over `in`, laid out as `src`, assigned or (accumulate) added; may be y itself unless it adds.
+  /// y is not read where the chain neither normalises nor activates.
   virtual void backward_data(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
                              const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
-                             const double* sums, double count, float* dy) = 0;
+                             const NormGradient& statistics, float* dy) = 0;
 
   [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
 };

@@ -1,22 +1,22 @@
 #pragma once
 
 #include "halograd/kernels/backend.hpp"
-#include "halograd/tensor/box.hpp"
+#include "halograd/tensor/layout.hpp"
 
 namespace halograd {
 
-/// Moves the voxels `region` from one dense NDHWC buffer to another: [N, box, C] each, boxes in global indices. A
-/// message is a buffer too, so this packs and unpacks halos of any width, and copies between partitions.
+/// Moves the voxels `region` from one NDHWC buffer to another. A message is a buffer too, so this packs and unpacks halos
+/// of any width, copies between partitions, and into and out of channel slices.
 struct RegionCopy {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
-  Box from;
-  Box to;
+  VoxelLayout from;
+  VoxelLayout to;
   Box region;  ///< inside both
 };
 
 void copy_region(Backend backend, const RegionCopy& copy, const float* from, float* to);
-/// Adds instead: gradients that come home to their owner.
+/// Adds instead: gradients that come home to their owner, or from several consumers of a tensor.
 void add_region(Backend backend, const RegionCopy& copy, const float* from, float* to);
 
 }  // namespace halograd

@@ -48,6 +48,10 @@ Partition Partition::derive(const Window& window) const {
   for (int i = 0; i < 3; ++i) {
     auto& list = cuts[static_cast<std::size_t>(i)];
     for (const std::int64_t cut : cuts_[static_cast<std::size_t>(i)]) {
+      if (window.transposed) {
+        list.push_back(std::min(cut * window.stride[i], output[i]));
+        continue;
+      }
       // The first output whose home is not below the cut: ⌈(cut − home(0)) / stride⌉.
       const std::int64_t distance = cut - window.home(i, 0);
       const std::int64_t first = distance <= 0 ? 0 : (distance + window.stride[i] - 1) / window.stride[i];

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "halograd/kernels/backend.hpp"
+#include "halograd/tensor/layout.hpp"
+#include "halograd/tensor/window.hpp"
+
+namespace halograd {
+
+enum class UpsampleKind {
+  nearest,    ///< output o is input ⌊o / factor⌋
+  trilinear,  ///< separable linear interpolation at (o + ½) / factor − ½, held at the border (PyTorch: align_corners off)
+};
+
+/// Makes a volume larger by a whole factor a dimension, on one rank.
+struct UpsampleDesc {
+  std::int64_t samples = 0;
+  std::int64_t channels = 0;
+  UpsampleKind kind = UpsampleKind::nearest;
+  Extent factor = Extent::cube(2);
+  Extent in_extent;  ///< the whole volume of x
+  VoxelLayout src;   ///< of x: what the outputs `out` read, neighbours' voxels included
+  Box out;           ///< the outputs of this rank
+  VoxelLayout dst;   ///< of y; holds `out` and perhaps margins, which are not written
+};
+
+/// The transposed window through which outputs see inputs: what decides halos.
+Window upsample_window(UpsampleKind kind, const Extent& factor);
+
+void upsample(Backend backend, const UpsampleDesc& desc, const float* x, float* y);
+/// dx, laid out as src, margins included (there: what this rank adds to its neighbours' gradients), assigned.
+/// dy: as dst; only `out` is read.
+void upsample_backward(Backend backend, const UpsampleDesc& desc, const float* dy, float* dx);
+
+}  // namespace halograd
