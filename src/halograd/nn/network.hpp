@@ -2,7 +2,6 @@
 
 #include "halograd/nn/layer_rules.hpp"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,13 +16,14 @@ struct NodeId {
 struct Node {
   std::string name;
   Layer layer;
-  NodeId input;  ///< index −1: the network's input
-  GlobalShape in;
+  std::vector<NodeId> inputs;  ///< index −1: the network's input
+  GlobalShape in;              ///< of the first
   GlobalShape out;
 };
 
 /// A static graph of layers with global shapes: what is computed, with no thought of ranks, devices or memory. Layers
-/// are added in the order they run; each takes the one before it unless told otherwise.
+/// are added in the order they run; each takes the one before it unless told otherwise. Any number of layers may take
+/// the same one.
 ///
 ///     Network net({.channels = 4, .extent = Extent::cube(32)});
 ///     net.add("conv1", Convolution{.channels = 16});
@@ -33,13 +33,15 @@ struct Node {
 ///     net.add("flatten", Flatten{});
 ///     net.add("fc1", FullyConnected{.features = 4});
 ///     net.add("loss", MeanSquaredError{});
+///
+/// A join: `net.add("join", Concatenation{}, {up, skip})`, with what add() gave back for those layers.
 class Network {
 public:
   explicit Network(const GlobalShape& input);
 
-  /// Appends a layer. Throws UsageError where its name is taken, its input does not fit or is used by another layer
-  /// already (forks need a gradient sum, which no layer has asked for yet).
-  NodeId add(std::string name, Layer layer, std::optional<NodeId> input = std::nullopt);
+  /// Appends a layer that takes `inputs`, or the layer before it (at first the network's input). Throws UsageError
+  /// where its name is taken or its inputs do not fit.
+  NodeId add(std::string name, Layer layer, std::vector<NodeId> inputs = {});
 
   [[nodiscard]] const GlobalShape& input() const { return input_; }
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
@@ -51,7 +53,8 @@ public:
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   /// Elements of the trainable ones.
   [[nodiscard]] std::int64_t trainable_parameters() const;
-  /// Product of all strides, per dimension: where cuts fall on multiples of it, every layer is cut evenly.
+  /// How much smaller than the input the smallest volume is, per dimension: where cuts fall on multiples of it, every
+  /// layer is cut evenly.
   [[nodiscard]] Extent total_stride() const;
 
 private:
@@ -62,8 +65,9 @@ private:
 /// The figures of the paper's Table I for one sample of `network`.
 struct PaperFigures {
   double convolution_forward_flops = 0;
-  double convolution_flops = 0;  ///< forward and the two backward passes of every convolution
+  double convolution_flops = 0;  ///< forward and the two backward passes of every convolution and deconvolution
   double memory_bytes = 0;       ///< 8 bytes × (2·input + every convolution, activation, pooling and dense output)
+  double memory_bytes_with_norms = 0;  ///< and every normalisation's
 };
 PaperFigures paper_figures(const Network& network);
 

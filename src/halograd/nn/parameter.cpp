@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace halograd {
 namespace {
 
-double glorot_limit(const std::vector<std::int64_t>& dims) {
-  std::int64_t receptive = 1;
-  for (std::size_t i = 2; i < dims.size(); ++i) receptive *= dims[i];
-  return std::sqrt(6.0 / static_cast<double>((dims[0] + dims[1]) * receptive));
+/// Box and Muller 1958: one normal number from two uniform ones, the first in (0, 1].
+double normal(const RandomStream& stream, std::uint64_t index) {
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - stream.uniform53(2 * index)));
+  return radius * std::cos(2.0 * std::numbers::pi * stream.uniform53(2 * index + 1));
 }
 
 }  // namespace
@@ -29,7 +30,14 @@ void initialize(const ParameterSpec& spec, std::uint32_t index, std::uint64_t se
     return;
   }
   const RandomStream stream = random_stream(seed, RandomPurpose::initial_weights, index);
-  const double limit = glorot_limit(spec.dims);
+  if (spec.initializer == Initializer::he_normal) {
+    const double deviation = std::sqrt(2.0 / spec.fan_in);
+    parallel_for(spec.elements(), [&](std::int64_t i) {
+      values[i] = static_cast<float>(deviation * normal(stream, static_cast<std::uint64_t>(i)));
+    });
+    return;
+  }
+  const double limit = std::sqrt(6.0 / (spec.fan_in + spec.fan_out));
   parallel_for(spec.elements(), [&](std::int64_t i) {
     values[i] = static_cast<float>((2.0 * stream.uniform(static_cast<std::uint64_t>(i)) - 1.0) * limit);
   });

@@ -10,6 +10,7 @@ namespace halograd {
 enum class Initializer {
   constant,        ///< `value` everywhere
   glorot_uniform,  ///< uniform in ±√(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)
+  he_normal,       ///< normal with a variance of 2 / fan_in (He et al. 2015)
 };
 
 /// One array that a layer learns, or (trainable = false) keeps beside its weights, such as running averages.
@@ -20,6 +21,8 @@ struct ParameterSpec {
   Initializer initializer = Initializer::constant;
   double value = 0;
   bool trainable = true;
+  double fan_in = 0;  ///< inputs that an output value sums over; where not constant
+  double fan_out = 0;
 
   [[nodiscard]] std::int64_t elements() const;
 };
