@@ -36,7 +36,7 @@ BoundPlan::Task BoundPlan::bind_chain(const Step& step) {
   switch (step.kind) {
     case StepKind::chain_moments:
       return [this, &unit, &state] {
-        state.kernel->moments(address(unit.y), state.moments, state.moments + unit.desc.channels);
+        state.kernel->moments(address(unit.y), state.moments, state.moments + state.values);
       };
     case StepKind::running_statistics: return [this, &unit, &state] { use_running_statistics(unit, state); };
     case StepKind::chain_forward:
@@ -52,24 +52,48 @@ BoundPlan::Task BoundPlan::bind_chain(const Step& step) {
       };
     case StepKind::chain_backward_sums:
       return [this, &unit, &state, part] {
-        if (part == 0) std::fill_n(state.moments, 2 * unit.desc.channels, 0.0);
+        if (part == 0) std::fill_n(state.moments, 2 * state.values, 0.0);
         state.kernel->backward_sums(address(unit.y), face_addresses<const float>(unit.received, *this), state.norm,
                                     address(unit.dout), argmax_address(unit, *this), dropout_key(unit),
                                     unit.sum_parts[part], state.moments);
       };
     case StepKind::chain_backward_data:
       return [this, &unit, &state] {
-        float* const y = address(unit.y);  // dy is written over it
-        state.kernel->backward_data(y, face_addresses<const float>(unit.received, *this), state.norm,
-                                    address(unit.dout), argmax_address(unit, *this), dropout_key(unit), state.moments,
-                                    unit.statistics_count, y);
+        state.kernel->backward_data(address(unit.y), face_addresses<const float>(unit.received, *this), state.norm,
+                                    address(unit.dout), argmax_address(unit, *this), dropout_key(unit), state.gradient,
+                                    address(unit.dy));
       };
     default: return {};
   }
 }
 
+void BoundPlan::make_chain_state(const ChainUnit& unit) {
+  ChainState state;
+  state.kernel = make_chain(to_.backend, unit.desc);
+  if (unit.desc.normalise) {
+    state.values = unit.statistics_sets() * unit.desc.channels;
+    state.moments = reinterpret_cast<double*>(address(unit.statistics));
+    state.mean = reinterpret_cast<float*>(state.moments + 2 * state.values);
+    state.scratch.resize(static_cast<std::size_t>(2 * state.values));
+    state.norm = {state.mean, state.mean + state.values, to_.parameters->value(unit.gamma),
+                  to_.parameters->value(unit.gamma + 1)};
+    state.gradient = {state.scratch.data(), state.scratch.data() + state.values};
+  }
+  chains_.push_back(std::move(state));
+}
+
+/// In pieces that the fabric's sums hold: a mini-batch may have more samples than those were made for.
+void BoundPlan::sum_over_ranks(const ChainUnit& unit, double* values, std::int64_t count) {
+  SumReduction<double>& sum = unit.statistics_world ? to_.fabric->world_sum() : to_.fabric->group_sum();
+  const std::int64_t piece = to_.fabric->largest_statistics();
+  for (std::int64_t at = 0; at < count; at += piece) {
+    sum.run(values + at, std::min(piece, count - at), unit.contributes);
+  }
+}
+
 /// The two sums of DESIGN's rule: the mean first, then M2 + n (mean_i − mean)², never E[x²] − E[x]².
 void BoundPlan::finish_statistics(const ChainUnit& unit, ChainState& state) {
+  if (unit.desc.per_sample) return finish_group_statistics(unit, state);
   const std::int64_t channels = unit.desc.channels;
   double* const own_mean = state.moments;
   double* const own_m2 = state.moments + channels;
@@ -77,17 +101,15 @@ void BoundPlan::finish_statistics(const ChainUnit& unit, ChainState& state) {
   double* const variance = mean + channels;
   const double total = unit.statistics_count;
   if (unit.statistics_travel) {
-    SumReduction<double>& sum =
-        plan_.scope == StatisticsScope::global ? to_.fabric->world_sum() : to_.fabric->group_sum();
     const auto own = static_cast<double>(unit.desc.samples * unit.desc.in.volume());
     for (std::int64_t c = 0; c < channels; ++c) mean[c] = unit.contributes ? own * own_mean[c] : 0;
-    sum.run(mean, channels, unit.contributes);
+    sum_over_ranks(unit, mean, channels);
     for (std::int64_t c = 0; c < channels; ++c) {
       mean[c] = total > 0 ? mean[c] / total : 0;
       const double apart = own_mean[c] - mean[c];
       variance[c] = unit.contributes ? own_m2[c] + own * apart * apart : 0;
     }
-    sum.run(variance, channels, unit.contributes);
+    sum_over_ranks(unit, variance, channels);
   } else {
     std::copy_n(own_mean, 2 * channels, mean);
   }
@@ -97,7 +119,37 @@ void BoundPlan::finish_statistics(const ChainUnit& unit, ChainState& state) {
     state.mean[c] = static_cast<float>(mean[c]);
     inverse_deviation[c] = static_cast<float>(1.0 / std::sqrt(variance[c] + unit.epsilon));
   }
-  update_running_averages(unit, state, mean, variance);
+  if (plan_.mode == Mode::train) update_running_averages(unit, state, mean, variance);
+}
+
+/// Likewise for each sample and group of channels; the result stands at every channel of the group.
+void BoundPlan::finish_group_statistics(const ChainUnit& unit, ChainState& state) {
+  const std::int64_t size = unit.group_channels;
+  const std::int64_t groups = state.values / size;
+  const auto own = static_cast<double>(unit.desc.in.volume());
+  double* const mean = state.scratch.data();
+  double* const variance = mean + groups;
+  const auto for_each_group = [&](auto&& body) {
+    for (std::int64_t g = 0; g < groups; ++g) {
+      for (std::int64_t c = g * size; c < (g + 1) * size; ++c) body(g, c);
+    }
+  };
+  std::fill_n(mean, 2 * groups, 0.0);
+  if (unit.contributes) for_each_group([&](std::int64_t g, std::int64_t c) { mean[g] += own * state.moments[c]; });
+  if (unit.statistics_travel) sum_over_ranks(unit, mean, groups);
+  for (std::int64_t g = 0; g < groups; ++g) mean[g] /= unit.statistics_count;
+  if (unit.contributes) {
+    for_each_group([&](std::int64_t g, std::int64_t c) {
+      const double apart = state.moments[c] - mean[g];
+      variance[g] += state.moments[state.values + c] + own * apart * apart;
+    });
+  }
+  if (unit.statistics_travel) sum_over_ranks(unit, variance, groups);
+  for_each_group([&](std::int64_t g, std::int64_t c) {
+    state.mean[c] = static_cast<float>(mean[g]);
+    state.mean[state.values + c] =
+        static_cast<float>(1.0 / std::sqrt(variance[g] / unit.statistics_count + unit.epsilon));
+  });
 }
 
 void BoundPlan::update_running_averages(const ChainUnit& unit, ChainState& state, const double* mean,
@@ -140,17 +192,48 @@ void BoundPlan::use_running_statistics(const ChainUnit& unit, ChainState& state)
 /// its own).
 void BoundPlan::finish_sums(const ChainUnit& unit, ChainState& state) {
   const std::int64_t channels = unit.desc.channels;
-  double* const sums = state.moments;
-  if (unit.statistics_travel) {
-    SumReduction<double>& sum =
-        plan_.scope == StatisticsScope::global ? to_.fabric->world_sum() : to_.fabric->group_sum();
-    sum.run(sums, 2 * channels, unit.contributes);
-  }
+  if (unit.statistics_travel) sum_over_ranks(unit, state.moments, 2 * state.values);
   float* const dgamma = to_.parameters->gradient(unit.gamma);
   float* const dbeta = to_.parameters->gradient(unit.gamma + 1);
   for (std::int64_t c = 0; c < channels; ++c) {
-    dgamma[c] = unit.writes_gradient ? static_cast<float>(sums[channels + c]) : 0;
-    dbeta[c] = unit.writes_gradient ? static_cast<float>(sums[c]) : 0;
+    double beta = 0;
+    double gamma = 0;
+    for (std::int64_t set = 0; unit.writes_gradient && set < unit.statistics_sets(); ++set) {
+      beta += state.moments[2 * set * channels + c];
+      gamma += state.moments[(2 * set + 1) * channels + c];
+    }
+    dbeta[c] = static_cast<float>(beta);
+    dgamma[c] = static_cast<float>(gamma);
+  }
+  unit.desc.per_sample ? correct_group_gradient(unit, state) : correct_batch_gradient(unit, state);
+}
+
+/// Ioffe and Szegedy 2015: dy = gamma · inverse_deviation · (dz − Σ dz / count − ẑ · Σ dz·ẑ / count).
+void BoundPlan::correct_batch_gradient(const ChainUnit& unit, ChainState& state) {
+  const std::int64_t channels = unit.desc.channels;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double factor = -static_cast<double>(state.norm.gamma[c]) *
+                          static_cast<double>(state.norm.inverse_deviation[c]) / unit.statistics_count;
+    state.scratch[static_cast<std::size_t>(c)] = factor * state.moments[c];
+    state.scratch[static_cast<std::size_t>(channels + c)] = factor * state.moments[channels + c];
+  }
+}
+
+/// The same with sums over the channels of a group, which gamma weights: dẑ = gamma · dz.
+void BoundPlan::correct_group_gradient(const ChainUnit& unit, ChainState& state) {
+  const std::int64_t channels = unit.desc.channels;
+  for (std::int64_t at = 0; at < state.values; at += unit.group_channels) {
+    const std::int64_t set = at / channels;
+    const double* const sums = state.moments + 2 * set * channels;
+    double plain = 0;
+    double weighted = 0;
+    for (std::int64_t c = at % channels; c < at % channels + unit.group_channels; ++c) {
+      plain += static_cast<double>(state.norm.gamma[c]) * sums[c];
+      weighted += static_cast<double>(state.norm.gamma[c]) * sums[channels + c];
+    }
+    const double factor = -static_cast<double>(state.norm.inverse_deviation[at]) / unit.statistics_count;
+    std::fill_n(state.scratch.begin() + at, unit.group_channels, factor * plain);
+    std::fill_n(state.scratch.begin() + state.values + at, unit.group_channels, factor * weighted);
   }
 }
 

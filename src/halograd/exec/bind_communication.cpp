@@ -27,9 +27,13 @@ BoundPlan::Task BoundPlan::bind_communication(std::size_t index) {
     case StepKind::exchange_start:
       return start_on(LaneKind::halo, index, [this, unit] { exchanges_[unit].run(addresses_); });
     case StepKind::loss_sum_start:
-      return start_on(LaneKind::halo, index, [this, contributes = plan_.losses[unit].contributes] {
-        if (to_.fabric != nullptr) to_.fabric->world_sum().run(&loss_, 1, contributes);
+      return start_on(LaneKind::halo, index, [this, &loss = plan_.losses[unit]] {
+        if (to_.fabric != nullptr) to_.fabric->world_sum().run(&loss_, 1, loss.contributes);
+        loss_ /= loss.global_elements;
       });
+    case StepKind::segmentation_start:
+      return start_on(LaneKind::halo, index,
+                      [this, unit] { sum_segmentation(plan_.segmentations[unit], segmentations_[unit]); });
     case StepKind::bucket_start:
       return start_on(LaneKind::gradient, index, [this, bucket = plan_.buckets[unit]] {
         to_.fabric->gradient_sum().run(to_.parameters->gradients() + bucket.offset, bucket.count, bucket.contributes);

@@ -22,12 +22,12 @@ BoundPlan::Task BoundPlan::bind_convolution(const Step& step) {
     }
     case StepKind::convolution_backward_data: {
       const ConvolutionUnit& u = plan_.convolutions[unit];
-      return [this, unit, &u] { convolutions_[unit].kernel->backward_data(address(u.y), address(u.dx)); };
+      return [this, unit, &u] { convolutions_[unit].kernel->backward_data(address(u.dy), address(u.dx)); };
     }
     case StepKind::convolution_backward_weights: {
       const ConvolutionUnit& u = plan_.convolutions[unit];
       return [this, &u, kernel = convolutions_[unit].kernel.get(), dw = to_.parameters->gradient(u.weight)] {
-        kernel->backward_weights(address(u.x), address(u.y), dw);
+        kernel->backward_weights(address(u.x), address(u.dy), dw);
       };
     }
     default: return {};
@@ -45,14 +45,14 @@ BoundPlan::Task BoundPlan::bind_layer(const Step& step) {
     case StepKind::dense_backward_data: {
       const DenseUnit& u = plan_.denses[unit];
       return [this, &u, kernel = denses_[unit].get(), w = to_.parameters->value(u.weight)] {
-        kernel->backward_data(address(u.y), w, address(u.dx));
+        kernel->backward_data(address(u.dy), w, address(u.dx));
       };
     }
     case StepKind::dense_backward_weights: {
       const DenseUnit& u = plan_.denses[unit];
       return [this, &u, kernel = denses_[unit].get(), dw = to_.parameters->gradient(u.weight),
               db = to_.parameters->gradient(u.weight + 1)] {
-        kernel->backward_weights(address(u.x), address(u.y), dw, db);
+        kernel->backward_weights(address(u.x), address(u.dy), dw, db);
       };
     }
     case StepKind::flatten_forward: {
@@ -65,13 +65,21 @@ BoundPlan::Task BoundPlan::bind_layer(const Step& step) {
     }
     case StepKind::copy: {
       const CopyUnit& u = plan_.copies[unit];
-      const RegionCopy copy{u.samples, u.channels, u.from.box, u.to.box, u.region};
-      const auto cleared = static_cast<std::size_t>(u.clear ? 4 * u.samples * u.channels * u.to.box.volume() : 0);
+      const RegionCopy copy{u.samples, u.channels, u.from.layout(), u.to.layout(), u.region};
+      const auto cleared = static_cast<std::size_t>(u.clear ? 4 * u.samples * copy.to.sample_elements() : 0);
       return [this, &u, copy, cleared] {
-        float* const to = address(u.to.buffer);
+        float* const to = address(u.to);
         std::memset(to, 0, cleared);
-        copy_region(to_.backend, copy, address(u.from.buffer), to);
+        (u.add ? add_region : copy_region)(to_.backend, copy, address(u.from), to);
       };
+    }
+    case StepKind::upsample_forward: {
+      const UpsampleUnit& u = plan_.upsamples[unit];
+      return [this, &u] { upsample(to_.backend, u.desc, address(u.x), address(u.y)); };
+    }
+    case StepKind::upsample_backward: {
+      const UpsampleUnit& u = plan_.upsamples[unit];
+      return [this, &u] { upsample_backward(to_.backend, u.desc, address(u.dy), address(u.dx)); };
     }
     case StepKind::loss: {
       const LossUnit& u = plan_.losses[unit];

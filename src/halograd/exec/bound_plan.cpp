@@ -8,7 +8,7 @@ namespace {
 
 bool is_wait(StepKind kind) {
   return kind == StepKind::exchange_wait || kind == StepKind::statistics_wait || kind == StepKind::sums_wait ||
-         kind == StepKind::loss_sum_wait || kind == StepKind::bucket_wait;
+         kind == StepKind::loss_sum_wait || kind == StepKind::segmentation_wait || kind == StepKind::bucket_wait;
 }
 
 }  // namespace
@@ -31,32 +31,31 @@ void BoundPlan::connect() {
 
 void BoundPlan::make_kernels() {
   for (const ConvolutionUnit& unit : plan_.convolutions) {
-    convolutions_.push_back({make_conv3d(to_.backend, unit.desc), -1});
+    const auto* convolution = std::get_if<Conv3dDesc>(&unit.desc);
+    convolutions_.push_back({convolution != nullptr ? make_conv3d(to_.backend, *convolution)
+                                                    : make_deconv3d(to_.backend, std::get<Deconv3dDesc>(unit.desc)),
+                             -1});
   }
   for (const DenseUnit& unit : plan_.denses) denses_.push_back(make_dense(to_.backend, unit.desc));
-  for (const ChainUnit& unit : plan_.chains) {
-    ChainState state;
-    state.kernel = make_chain(to_.backend, unit.desc);
-    if (unit.desc.normalise) {
-      const std::int64_t channels = unit.desc.channels;
-      state.moments = reinterpret_cast<double*>(address(unit.statistics));
-      state.mean = reinterpret_cast<float*>(state.moments + 2 * channels);
-      state.scratch.resize(static_cast<std::size_t>(2 * channels));
-      state.norm = {state.mean, state.mean + channels, to_.parameters->value(unit.gamma),
-                    to_.parameters->value(unit.gamma + 1)};
-    }
-    chains_.push_back(std::move(state));
+  for (const ChainUnit& unit : plan_.chains) make_chain_state(unit);
+  for (const SegmentationUnit& unit : plan_.segmentations) {
+    SegmentationState state;
+    state.sums.resize(static_cast<std::size_t>(segmentation_sum_count(unit.desc, plan_.batch)));
+    state.dice.resize(static_cast<std::size_t>(plan_.batch * 2 * unit.desc.classes));
+    segmentations_.push_back(std::move(state));
   }
 }
 
 BoundPlan::Task BoundPlan::bind(std::size_t index) {
   const Step& step = plan_.steps[index];
   switch (step.kind) {
-    case StepKind::load_input: return [this] { load(*context_.batch, context_.input); };
+    case StepKind::load_input: return [this] { load(*context_.batch, context_.input, context_.labels); };
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
     case StepKind::convolution_backward_weights: return bind_convolution(step);
     case StepKind::copy:
+    case StepKind::upsample_forward:
+    case StepKind::upsample_backward:
     case StepKind::flatten_forward:
     case StepKind::flatten_backward:
     case StepKind::dense_forward:
@@ -70,6 +69,10 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
     case StepKind::chain_backward_faces:
     case StepKind::chain_backward_sums:
     case StepKind::chain_backward_data: return bind_chain(step);
+    case StepKind::segmentation_sums:
+    case StepKind::segmentation_gradient: return bind_segmentation(step);
+    case StepKind::segmentation_start:
+    case StepKind::segmentation_wait:
     case StepKind::statistics_start:
     case StepKind::statistics_wait:
     case StepKind::sums_start:
@@ -84,11 +87,15 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
   return {};
 }
 
-void BoundPlan::load(const MiniBatch& batch, float* input) const {
+void BoundPlan::load(const MiniBatch& batch, float* input, std::uint8_t* labels) const {
   const InputUnit& unit = plan_.input;
   const std::int64_t sample_elements = unit.shape.channels * unit.tile.box.volume();
   for (std::size_t n = 0; n < batch.samples.size(); ++n) {
     const SampleView& sample = batch.samples[n];
+    if (sample.labels != nullptr && labels != nullptr) {
+      const std::int64_t voxels = unit.own.volume();
+      std::copy_n(sample.labels, voxels, labels + static_cast<std::int64_t>(n) * voxels);
+    }
     if (sample.data == nullptr) continue;
     const ConvertDesc desc{.dtype = sample.dtype,
                            .transform = batch.transform,
@@ -114,6 +121,9 @@ StepResult BoundPlan::run(const StepContext& context) {
   }
   context_ = context;
   addresses_[static_cast<std::size_t>(plan_.input.tile.buffer)] = context.input;
+  if (plan_.input.labels >= 0) {
+    addresses_[static_cast<std::size_t>(plan_.input.labels)] = reinterpret_cast<float*>(context.labels);
+  }
   loss_ = 0;
   if (to_.optimizer != nullptr && plan_.mode == Mode::train) to_.optimizer->begin_step(context.learning_rate);
   StepResult result;
@@ -130,7 +140,7 @@ StepResult BoundPlan::run(const StepContext& context) {
     before = after;
   }
   if (plan_.mode == Mode::train) to_.parameters->changed();
-  if (!plan_.losses.empty()) result.loss = loss_ / plan_.losses.front().global_elements;
+  result.loss = loss_;
   return result;
 }
 

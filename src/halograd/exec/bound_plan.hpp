@@ -17,7 +17,8 @@ namespace halograd {
 /// What changes from step to step.
 struct StepContext {
   const MiniBatch* batch = nullptr;
-  float* input = nullptr;  ///< the batch's input slot
+  float* input = nullptr;          ///< the batch's input slot
+  std::uint8_t* labels = nullptr;  ///< and label slot
   std::int64_t step = 0;
   double learning_rate = 0;
   std::uint64_t seed = 0;
@@ -45,8 +46,9 @@ public:
 
   /// Collective over the fabric's world. Sets up the messages.
   void connect();
-  /// Writes a mini-batch's voxels to `input` (as Plan::input.tile is laid out) and its targets into their buffer.
-  void load(const MiniBatch& batch, float* input) const;
+  /// Writes a mini-batch's voxels to `input` (as Plan::input.tile is laid out), its labels to `labels` and its targets
+  /// into their buffer.
+  void load(const MiniBatch& batch, float* input, std::uint8_t* labels) const;
   /// Collective. Runs every step.
   StepResult run(const StepContext& context);
 
@@ -54,6 +56,9 @@ public:
   /// Where a buffer lies (no_buffer: null); the input: where it lay in the last run.
   [[nodiscard]] float* address(BufferId buffer) const {
     return buffer < 0 ? nullptr : addresses_[static_cast<std::size_t>(buffer)];
+  }
+  [[nodiscard]] float* address(const Tile& tile) const {
+    return tile.buffer < 0 ? nullptr : address(tile.buffer) + tile.offset;
   }
   /// "conv1: jit:avx512_core, …" for each convolution.
   [[nodiscard]] std::vector<std::string> implementations() const;
@@ -70,10 +75,18 @@ private:
   /// What a chain's tasks need beside the unit.
   struct ChainState {
     std::unique_ptr<Chain> kernel;
-    double* moments = nullptr;  ///< [2C] in the arena; backward: sums
-    float* mean = nullptr;      ///< [C], then the inverse deviation [C]
+    std::int64_t values = 0;    ///< means: channels, of each sample where those have statistics of their own
+    double* moments = nullptr;  ///< [2, values] in the arena; backward: sums
+    float* mean = nullptr;      ///< [values], then the inverse deviation [values]
     std::vector<double> scratch;
     Normalisation norm;
+    NormGradient gradient;
+  };
+  /// What a loss on labels keeps between its steps.
+  struct SegmentationState {
+    std::vector<double> sums;
+    std::vector<double> dice;  ///< [samples of the mini-batch, 2, classes]
+    SegmentationOutcome outcome;
   };
 
   void make_kernels();
@@ -84,10 +97,17 @@ private:
   Task bind_communication(std::size_t step);
   Task start_on(LaneKind lane, std::size_t step, Task job);
   Task wait_on(LaneKind lane, std::size_t step);
+  Task bind_segmentation(const Step& step);
+  void make_chain_state(const ChainUnit& unit);
+  void sum_over_ranks(const ChainUnit& unit, double* values, std::int64_t count);
   void finish_statistics(const ChainUnit& unit, ChainState& state);
+  void finish_group_statistics(const ChainUnit& unit, ChainState& state);
   void update_running_averages(const ChainUnit& unit, ChainState& state, const double* mean, const double* variance);
   void use_running_statistics(const ChainUnit& unit, ChainState& state);
   void finish_sums(const ChainUnit& unit, ChainState& state);
+  void correct_batch_gradient(const ChainUnit& unit, ChainState& state);
+  void correct_group_gradient(const ChainUnit& unit, ChainState& state);
+  void sum_segmentation(const SegmentationUnit& unit, SegmentationState& state);
   DropoutKey dropout_key(const ChainUnit& unit) const;
 
   Plan plan_;
@@ -98,6 +118,7 @@ private:
   std::vector<PackedConvolution> convolutions_;
   std::vector<ChainState> chains_;
   std::vector<std::unique_ptr<Dense>> denses_;
+  std::vector<SegmentationState> segmentations_;
   std::vector<HaloExchange> exchanges_;
   std::vector<Task> jobs_;              ///< by start step, for the lanes
   std::vector<std::uint64_t> tickets_;  ///< by start step

@@ -39,7 +39,11 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     optimizer_.emplace(options_.backend, options_.optimizer, plan.trainable_elements);
     input_box_ = plan.input.tile.box;
     arena_ = ReservedMemory(total_memory_bytes());
-    for (int i = 0; i < options_.input_slots; ++i) input_slots_.emplace_back(total_memory_bytes());
+    const bool labels = std::holds_alternative<SegmentationLoss>(network_.nodes().back().layer);
+    for (int i = 0; i < options_.input_slots; ++i) {
+      input_slots_.emplace_back(total_memory_bytes());
+      if (labels) label_slots_.emplace_back(total_memory_bytes());
+    }
   });
   if (world_.size() > 1) {
     std::int64_t widest = 1;
@@ -62,11 +66,11 @@ void Executor::require_memory(std::int64_t bytes, const std::string& what) const
 
 void Executor::reserve(const Plan& plan) {
   const std::int64_t arena = std::max(arena_bytes_, plan.arena_bytes);
-  const std::int64_t input = std::max(input_bytes_, plan.input_bytes());
-  const std::int64_t more = arena - arena_bytes_ + options_.input_slots * (input - input_bytes_);
+  const std::int64_t slot = std::max(slot_bytes_, plan.input_bytes() + plan.label_bytes());
+  const std::int64_t more = arena - arena_bytes_ + options_.input_slots * (slot - slot_bytes_);
   require_memory(more + plan.message_buffer_bytes(), fmt::format("activations of a mini-batch of {}", plan.batch));
   arena_bytes_ = arena;
-  input_bytes_ = input;
+  slot_bytes_ = slot;
   message_bytes_ += plan.message_buffer_bytes();
 }
 
@@ -101,11 +105,18 @@ float* Executor::input_slot(int slot) const {
   return reinterpret_cast<float*>(input_slots_[static_cast<std::size_t>(slot)].data());
 }
 
+std::uint8_t* Executor::label_slot(int slot) const {
+  input_slot(slot);  // there are as many
+  if (label_slots_.empty()) return nullptr;
+  return reinterpret_cast<std::uint8_t*>(label_slots_[static_cast<std::size_t>(slot)].data());
+}
+
 StepResult Executor::run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate) {
   BoundPlan& plan = bound(mode, batch.size);
   last_ = &plan;
   return plan.run({.batch = &batch,
                    .input = input_slot(batch.slot),
+                   .labels = label_slot(batch.slot),
                    .step = step,
                    .learning_rate = learning_rate,
                    .seed = options_.seed,

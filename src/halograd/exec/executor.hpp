@@ -48,13 +48,18 @@ public:
   /// Writes a mini-batch's voxels into its input slot and its targets in place without running, so that steps on the
   /// same samples (with their data left out) need neither the raw voxels nor the time to convert them. Not collective
   /// once prepared; not beside a step, since targets are in the arena.
-  void load(Mode mode, const MiniBatch& batch) { bound(mode, batch.size).load(batch, input_slot(batch.slot)); }
+  void load(Mode mode, const MiniBatch& batch) {
+    bound(mode, batch.size).load(batch, input_slot(batch.slot), label_slot(batch.slot));
+  }
 
   /// Where the step of a mini-batch with this `slot` finds its input: [local samples, Plan::input.tile.box, channels],
   /// the box the same for every mode and size. Filled by load(), by a step whose samples have data, or, in own voxels
   /// (Plan::input.own, the rest is the step's), by another thread while a step works on another slot. Throws UsageError
   /// where there is no such slot.
   [[nodiscard]] float* input_slot(int slot) const;
+
+  /// Likewise for labels: [local samples, Plan::input.own]. Null where the network's loss takes none.
+  [[nodiscard]] std::uint8_t* label_slot(int slot) const;
 
   /// One training step: forward, backward, update. `step` counts from 0 over the whole run.
   StepResult train(const MiniBatch& batch, std::int64_t step, double learning_rate);
@@ -73,8 +78,8 @@ public:
   [[nodiscard]] const Network& network() const { return network_; }
   [[nodiscard]] const ExecutorOptions& options() const { return options_; }
   [[nodiscard]] const Communicator& world() const { return world_; }
-  /// The largest arena of any plan so far, and the input slots, in bytes.
-  [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_ + options_.input_slots * input_bytes_; }
+  /// The largest arena of any plan so far, and the input and label slots, in bytes.
+  [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_ + options_.input_slots * slot_bytes_; }
   /// Those and the buffers of its messages: what running will have touched, weights and their like apart.
   [[nodiscard]] std::int64_t planned_bytes() const { return arena_bytes() + message_bytes_; }
   [[nodiscard]] std::vector<std::string> implementations(Mode mode, std::int64_t batch);
@@ -90,8 +95,9 @@ private:
   ExecutorOptions options_;
   ReservedMemory arena_;
   std::vector<ReservedMemory> input_slots_;
+  std::vector<ReservedMemory> label_slots_;  ///< none without labels
   std::int64_t arena_bytes_ = 0;
-  std::int64_t input_bytes_ = 0;  ///< of a slot
+  std::int64_t slot_bytes_ = 0;  ///< of an input slot and its labels
   std::int64_t message_bytes_ = 0;
   Box input_box_;  ///< that of every plan's input
   bool continue_averages_ = false;

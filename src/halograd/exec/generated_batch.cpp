@@ -17,15 +17,18 @@ void append(const VoxelFunction& function, std::int64_t sample, const Box& box, 
 }  // namespace
 
 GeneratedBatch::GeneratedBatch(const Plan& plan, const VoxelFunction& input, const VoxelFunction& target) {
+  const std::int64_t channels = plan.input.labels >= 0 ? 1 : plan.output.shape.channels;
   for (std::int64_t n = 0; n < plan.samples.count; ++n) {
     append(input, plan.samples.first + n, plan.input.own, plan.input.shape.channels, inputs_);
-    append(target, plan.samples.first + n, plan.output.own, plan.output.shape.channels, targets_);
+    append(target, plan.samples.first + n, plan.output.own, channels, targets_);
   }
+  if (plan.input.labels >= 0) labels_.assign(targets_.begin(), targets_.end());
   batch_.size = plan.batch;
   batch_.targets = targets_.data();
   for (std::int64_t n = 0; n < plan.samples.count; ++n) {
     const auto offset = n * plan.input.shape.channels * plan.input.own.volume();
-    batch_.samples.push_back({.data = inputs_.data() + offset, .name = "generated"});
+    const std::uint8_t* labels = labels_.empty() ? nullptr : labels_.data() + n * plan.input.own.volume();
+    batch_.samples.push_back({.data = inputs_.data() + offset, .labels = labels, .name = "generated"});
   }
 }
 

@@ -12,7 +12,8 @@ namespace halograd {
 using VoxelFunction = std::function<float(std::int64_t sample, const Index& voxel, std::int64_t channel)>;
 
 /// A rank's share of a mini-batch whose inputs and targets are functions of global indices, so that every grid sees the
-/// same samples: for tests, and for data that a program makes itself.
+/// same samples: for tests, and for data that a program makes itself. Of a network whose loss is on labels, targets are
+/// labels, with one channel.
 class GeneratedBatch {
 public:
   GeneratedBatch(const Plan& plan, const VoxelFunction& input, const VoxelFunction& target);
@@ -26,6 +27,7 @@ public:
 private:
   std::vector<float> inputs_;
   std::vector<float> targets_;
+  std::vector<std::uint8_t> labels_;
   MiniBatch batch_;
 };
 

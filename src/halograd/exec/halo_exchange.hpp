@@ -23,7 +23,7 @@ public:
 private:
   struct Copy {
     RegionCopy region;
-    std::size_t buffer = 0;
+    Tile tile;
     bool add = false;
     std::size_t peer = 0;
   };

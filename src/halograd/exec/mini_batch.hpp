@@ -13,16 +13,17 @@ struct SampleView {
   const void* data = nullptr;  ///< null: converted already, into the mini-batch's input slot
   DType dtype = DType::f32;
   bool channels_first = false;
-  std::string_view name;  ///< for errors
+  const std::uint8_t* labels = nullptr;  ///< of the same voxels; null: none, or in the label slot already
+  std::string_view name;                 ///< for errors
 };
 
 /// What a rank is given for one step: its group's samples of the mini-batch (Plan::samples, in that order).
 struct MiniBatch {
   std::int64_t size = 0;  ///< of the global mini-batch
   std::vector<SampleView> samples;
-  const float* targets = nullptr;  ///< [local samples, Plan::output.own, channels]; null for prediction
+  const float* targets = nullptr;  ///< [local samples, Plan::output.own, channels]; null for prediction, or with labels
   InputTransform transform = InputTransform::none;
-  int slot = 0;  ///< the executor's input slot that its converted voxels are in, or go to
+  int slot = 0;  ///< the executor's input slot (and label slot) that its converted voxels are in, or go to
 };
 
 /// How a step went. The four times add up to it; `communication` is what compute had to wait for messages.

@@ -12,66 +12,136 @@ void add_tiles(std::vector<BufferId>& touches, const FaceTiles& tiles) {
 }  // namespace
 
 void Compiler::emit_backward() {
-  if (stages_.back().stage.kind != StageKind::loss) {
+  if (stages_.back().stage().kind != StageKind::loss) {
     throw UsageError("training needs a loss: end the network with one");
   }
   for (std::size_t i = stages_.size(); i-- > 0;) {
-    switch (stages_[i].stage.kind) {
+    switch (stages_[i].stage().kind) {
       case StageKind::convolution: backward_convolution(i); break;
       case StageKind::chain: backward_chain(i); break;
+      case StageKind::upsample: backward_upsample(i); break;
+      case StageKind::concatenation: break;  // its inputs' gradients stand side by side
+      case StageKind::sum: backward_sum(i); break;
+      case StageKind::copy: backward_copy(i); break;
       case StageKind::flatten: backward_flatten(i); break;
       case StageKind::dense: backward_dense(i); break;
-      case StageKind::loss: break;  // the loss step has left its gradient over the prediction
+      case StageKind::loss: begin_gradient(stages_[i].stage().inputs.front()); break;  // over the prediction
     }
-    if (i > 0 || options_.input_gradient) backward_reshard(i);
     finish_parameters(i);
   }
   close_bucket();
 }
 
+void Compiler::begin_gradient(StageId id) {
+  tensor(id).gradient_begun = true;
+  if (id == network_input || state(id).stage().kind != StageKind::concatenation) return;
+  for (const StageId joined : state(id).stage().inputs) begin_gradient(joined);
+}
+
+/// What backward wrote into the margins of an input's gradient belongs to neighbours: sends it home.
+int Compiler::return_margins(std::size_t stage) {
+  const StageState& at = stages_[stage];
+  if (!at.margins.anyone) return -1;
+  return start_exchange({at.stage().name + " gradient return", plan_.samples.count, at.stage().in.channels,
+                         return_phases(at.margins, {at.input_gradient})},
+                        Phase::backward);
+}
+
 void Compiler::backward_convolution(std::size_t stage) {
-  const StageState& state = stages_[stage];
+  const StageState& at = stages_[stage];
+  begin_gradient(at.stage().inputs.front());
   if (idle()) return;
-  const ConvolutionUnit& unit = plan_.convolutions[static_cast<std::size_t>(state.unit)];
-  const double flops = unit.desc.forward_flops();
+  const ConvolutionUnit& unit = plan_.convolutions[static_cast<std::size_t>(at.unit)];
   int home = -1;
   if (unit.dx >= 0) {
     emit({.kind = StepKind::convolution_backward_data,
-          .unit = state.unit,
+          .unit = at.unit,
           .phase = Phase::backward,
-          .touches = {unit.y, unit.dx},
-          .flops = flops});
-    if (state.margins.anyone) {
-      home = start_exchange({unit.name + " gradient return", plan_.samples.count, state.stage.in.channels,
-                             return_phases(state.margins, {state.input_gradient})},
-                            Phase::backward);
-    }
+          .touches = {unit.dy, unit.dx},
+          .flops = unit.forward_flops});
+    home = return_margins(stage);
   }
-  if (state.contributes) {
+  if (at.contributes) {
     emit({.kind = StepKind::convolution_backward_weights,
-          .unit = state.unit,
+          .unit = at.unit,
           .phase = Phase::backward,
-          .touches = {unit.x, unit.y},
-          .flops = flops});
+          .touches = {unit.x, unit.dy},
+          .flops = unit.forward_flops});
   }
   wait_exchange(home, Phase::backward);
 }
 
+void Compiler::backward_upsample(std::size_t stage) {
+  const StageState& at = stages_[stage];
+  begin_gradient(at.stage().inputs.front());
+  const UpsampleUnit& unit = plan_.upsamples[static_cast<std::size_t>(at.unit)];
+  if (idle() || unit.dx < 0) return;
+  emit({.kind = StepKind::upsample_backward,
+        .unit = at.unit,
+        .phase = Phase::backward,
+        .touches = {unit.dy.buffer, unit.dx}});
+  wait_exchange(return_margins(stage), Phase::backward);
+}
+
+/// Each of the tensors added gets the sum's gradient.
+void Compiler::backward_sum(std::size_t stage) {
+  const Stage& layer = stages_[stage].stage();
+  const Tile& gradient = output_of(stage).gradient;
+  for (const StageId id : layer.inputs) {
+    const Tensor& summand = tensor(id);
+    if (!wants_gradient(id)) continue;
+    const Box own = own_box(summand.partition).intersect(summand.gradient.box);
+    const Box region = own.intersect(gradient.box);
+    copy_region(layer.name + " gradient", layer.out.channels, gradient, summand.gradient, region,
+                summand.gradient_begun, !summand.gradient_begun && region != own, Phase::backward);
+    begin_gradient(id);
+  }
+}
+
+/// The gradient goes back as the tensor came. Voxels that a strided window behind the copy skips have none.
+void Compiler::backward_copy(std::size_t stage) {
+  const StageState& at = stages_[stage];
+  const StageId id = at.stage().inputs.front();
+  if (!wants_gradient(id)) return;
+  const Tensor& source = tensor(id);
+  const Tensor& out = output_of(stage);
+  const std::string name = at.stage().name + " back";
+  const bool add = source.gradient_begun;
+  const Box own = own_box(source.partition);
+  const auto held = [&](const Index& part) {
+    const Box box = at.placed.out.box(part);
+    return out.taker == network_input ? box : box.intersect(needed_by(state(out.taker).placed, part));
+  };
+  begin_gradient(id);
+  if (idle()) return;
+  Box local;
+  auto phases =
+      reshard_phases({at.placed.out, at.placed.in, held, [&](const Index& part) { return at.placed.in.box(part); }},
+                     options_.grid.spatial(), place_, out.gradient, source.gradient, add, &local);
+  // First the copy: it may clear what the exchange then fills.
+  copy_region(name, source.shape.channels, out.gradient, source.gradient, local, add, !add && local != own,
+              Phase::backward);
+  if (at.placed.in == at.placed.out) return;
+  const int start =
+      start_exchange({name, plan_.samples.count, source.shape.channels, std::move(phases)}, Phase::backward);
+  wait_exchange(start, Phase::backward);
+}
+
 /// Starts sending what own outputs give to neighbours' voxels; it flies while the sums over the interior are taken.
 int Compiler::return_faces(std::size_t stage, ChainUnit& unit) {
-  const StageState& state = stages_[stage];
-  if (!state.faces.anyone || idle()) return -1;
-  unit.dfaces = face_tiles(unit.name + ".dface", unit.desc.channels, state.faces, false);
-  unit.received = face_tiles(unit.name + ".received", unit.desc.channels, state.faces, true);
+  const StageState& at = stages_[stage];
+  if (!at.faces.anyone || idle()) return -1;
+  unit.dfaces = face_tiles(unit.name + ".dface", unit.desc.channels, at.faces, false);
+  unit.received = face_tiles(unit.name + ".received", unit.desc.channels, at.faces, true);
   if (!unit.desc.faces.empty()) {
-    Step step{.kind = StepKind::chain_backward_faces, .unit = state.unit, .phase = Phase::backward};
-    step.touches = {unit.dout};
+    Step step{.kind = StepKind::chain_backward_faces, .unit = at.unit, .phase = Phase::backward};
+    step.touches = {unit.dout.buffer};
     if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
     add_tiles(step.touches, unit.dfaces);
     emit(std::move(step));
   }
   return start_exchange({unit.name + " faces return", plan_.samples.count, unit.desc.channels,
-                         return_phases(state.faces, unit.dfaces.present(), &unit.received)},
+                         return_phases(at.faces, unit.dfaces.present(), &unit.received)},
                         Phase::backward);
 }
 
@@ -91,18 +161,19 @@ void Compiler::emit_sums(std::size_t stage, ChainUnit& unit, int faces_return) {
               .unit = index,
               .part = static_cast<int>(part),
               .phase = Phase::backward,
-              .touches = {unit.y, unit.dout, unit.statistics},
+              .touches = {unit.y.buffer, unit.dout.buffer, unit.statistics},
               .bytes = 4.0 * static_cast<double>(values)};
     if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
     if (part >= interior) add_tiles(step.touches, unit.received);
     emit(std::move(step));
   }
   if (interior == unit.sum_parts.size()) wait_exchange(faces_return, Phase::backward);
-  const int start = emit({.kind = StepKind::sums_start,
-                          .unit = index,
-                          .phase = Phase::backward,
-                          .touches = {unit.statistics},
-                          .message_bytes = unit.statistics_travel ? 16 * unit.desc.channels : 0});
+  const int start =
+      emit({.kind = StepKind::sums_start,
+            .unit = index,
+            .phase = Phase::backward,
+            .touches = {unit.statistics},
+            .message_bytes = unit.statistics_travel ? 16 * unit.statistics_sets() * unit.desc.channels : 0});
   emit({.kind = StepKind::sums_wait, .unit = index, .phase = Phase::backward, .start = start});
 }
 
@@ -114,14 +185,15 @@ void Compiler::backward_chain(std::size_t stage) {
   } else {
     wait_exchange(faces_return, Phase::backward);
   }
-  const bool wanted = stage > 0 || options_.input_gradient;
-  if (idle() || !wanted) return;
+  begin_gradient(stages_[stage].stage().inputs.front());
+  if (idle() || unit.dy.buffer < 0) return;
   const std::int64_t values = plan_.samples.count * unit.desc.channels * unit.desc.in.volume();
   Step step{.kind = StepKind::chain_backward_data,
             .unit = stages_[stage].unit,
             .phase = Phase::backward,
-            .touches = {unit.y, unit.dout},
+            .touches = {unit.dy.buffer, unit.dout.buffer},
             .bytes = 8.0 * static_cast<double>(values)};
+  if (unit.desc.normalise || unit.desc.negative_slope != 1) step.touches.push_back(unit.y.buffer);
   if (unit.desc.normalise) step.touches.push_back(unit.statistics);
   if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
   add_tiles(step.touches, unit.received);
@@ -129,32 +201,34 @@ void Compiler::backward_chain(std::size_t stage) {
 }
 
 void Compiler::backward_dense(std::size_t stage) {
-  const StageState& state = stages_[stage];
+  const StageState& at = stages_[stage];
+  begin_gradient(at.stage().inputs.front());
   if (idle()) return;
-  const DenseUnit& unit = plan_.denses[static_cast<std::size_t>(state.unit)];
+  const DenseUnit& unit = plan_.denses[static_cast<std::size_t>(at.unit)];
   const double weights = static_cast<double>(unit.desc.in_features * unit.desc.out_features);
   const double flops = 2 * weights * static_cast<double>(unit.desc.samples);
   if (unit.dx >= 0) {
     emit({.kind = StepKind::dense_backward_data,
-          .unit = state.unit,
+          .unit = at.unit,
           .phase = Phase::backward,
-          .touches = {unit.y, unit.dx},
+          .touches = {unit.dy, unit.dx},
           .flops = flops,
           .bytes = 4 * weights});
   }
-  if (state.contributes) {
+  if (at.contributes) {
     emit({.kind = StepKind::dense_backward_weights,
-          .unit = state.unit,
+          .unit = at.unit,
           .phase = Phase::backward,
-          .touches = {unit.x, unit.y},
+          .touches = {unit.x, unit.dy},
           .flops = flops,
           .bytes = 4 * weights});
   }
 }
 
 void Compiler::backward_flatten(std::size_t stage) {
-  const bool wanted = stage > 0 || options_.input_gradient;
-  if (idle() || !wanted) return;
+  const StageId input = stages_[stage].stage().inputs.front();
+  begin_gradient(input);
+  if (idle() || !wants_gradient(input)) return;
   const FlattenUnit& unit = plan_.flattens[static_cast<std::size_t>(stages_[stage].unit)];
   emit({.kind = StepKind::flatten_backward,
         .unit = stages_[stage].unit,
@@ -162,25 +236,11 @@ void Compiler::backward_flatten(std::size_t stage) {
         .touches = {unit.x, unit.dy}});
 }
 
-void Compiler::backward_reshard(std::size_t stage) {
-  const StageState& state = stages_[stage];
-  if (!state.place.reshard_from || idle()) return;
-  // Every rank that holds the coarser part has the whole of its gradient: own voxels are at hand, but for those that a
-  // strided window skipped, whose gradient is zero.
-  const Box region = state.staging.box.intersect(state.input_gradient.box);
-  plan_.copies.push_back({state.stage.name + " reshard back", plan_.samples.count, state.stage.in.channels,
-                          state.input_gradient, state.staging, region, region != state.staging.box});
-  emit({.kind = StepKind::copy,
-        .unit = static_cast<int>(plan_.copies.size()) - 1,
-        .phase = Phase::backward,
-        .touches = {state.input_gradient.buffer, state.staging.buffer}});
-}
-
 void Compiler::finish_parameters(std::size_t stage) {
-  const StageState& state = stages_[stage];
+  const StageState& at = stages_[stage];
   const bool shared = options_.grid.size() > 1;
   std::int64_t count = 0;
-  for (const auto& node : {state.stage.node, state.stage.batch_norm}) {
+  for (const auto& node : {at.stage().node, at.stage().norm}) {
     if (!node) continue;
     const int first = parameter(*node);
     for (std::size_t i = 0; first >= 0 && static_cast<std::size_t>(first) + i < plan_.parameters.size(); ++i) {
@@ -190,10 +250,10 @@ void Compiler::finish_parameters(std::size_t stage) {
     }
   }
   if (count == 0) return;
-  const Extent parts = state.place.in.parts();
+  const Extent parts = at.placed.in.parts();
   if (open_bucket_.count > 0 && parts != open_bucket_parts_) close_bucket();
   if (open_bucket_.count == 0) {
-    open_bucket_.contributes = state.contributes;
+    open_bucket_.contributes = at.contributes;
     open_bucket_parts_ = parts;
   }
   open_bucket_.count += count;

@@ -13,264 +13,248 @@ void Compiler::emit_forward() {
   emit_input();
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     await(i);
-    switch (stages_[i].stage.kind) {
+    switch (stages_[i].stage().kind) {
       case StageKind::convolution: emit_convolution(i); break;
       case StageKind::chain: emit_chain(i); break;
+      case StageKind::upsample: emit_upsample(i); break;
+      case StageKind::concatenation: break;  // its inputs were written side by side
+      case StageKind::sum: emit_sum(i); break;
+      case StageKind::copy: emit_copy(i); break;
       case StageKind::flatten: emit_flatten(i); break;
       case StageKind::dense: emit_dense(i); break;
       case StageKind::loss: emit_loss(i); break;
     }
-    if (stages_[i].stage.kind != StageKind::chain && i + 1 < stages_.size()) send_to(i + 1);
   }
 }
 
 void Compiler::emit_input() {
   if (!idle()) emit({.kind = StepKind::load_input, .touches = {plan_.input.tile.buffer}});
-  send_to(0);
+  publish(network_input);
 }
 
-void Compiler::send_to(std::size_t stage) {
-  StageState& state = stages_[stage];
-  if (idle()) return;
-  const std::int64_t channels = state.stage.in.channels;
-  if (!state.place.reshard_from) {
-    if (!state.margins.anyone) return;
-    state.arrival = start_exchange(
-        {state.stage.name + " halo", plan_.samples.count, channels, fill_phases(state.margins, {state.input})},
-        Phase::forward);
-    return;
-  }
-  CopyUnit copy{state.stage.name + " reshard", plan_.samples.count, channels, state.staging, state.input, {}};
-  auto phases = reshard_phases(
-      *state.place.reshard_from, state.place.in, options_.grid.spatial(), place_, state.staging, state.input,
-      [&](const Index& part) { return needed_by(state, part); }, &copy.region);
-  state.arrival = start_exchange({copy.name, plan_.samples.count, channels, std::move(phases)}, Phase::forward);
-  if (!copy.region.empty()) {
-    plan_.copies.push_back(copy);
-    emit({.kind = StepKind::copy,
-          .unit = static_cast<int>(plan_.copies.size()) - 1,
-          .touches = {state.staging.buffer, state.input.buffer}});
-  }
+void Compiler::publish(StageId id) {
+  Tensor& at = tensor(id);
+  if (idle() || at.taker == network_input) return;
+  const StageState& taker = state(at.taker);
+  if (!taker.margins.anyone) return;
+  const bool alone = at.shape.channels == taker.stage().in.channels;
+  const std::string name = taker.stage().name + " halo" + (alone ? "" : " of " + at.name);
+  at.arrival = start_exchange({name, plan_.samples.count, at.shape.channels, fill_phases(taker.margins, at.home)},
+                              Phase::forward);
 }
 
-void Compiler::await(std::size_t stage) {
-  wait_exchange(stages_[stage].arrival, Phase::forward);
+/// Waits for what stage i reads: margins where it takes them, own voxels only where they come from elsewhere.
+void Compiler::await(std::size_t i) {
+  const Stage& stage = stages_[i].stage();
+  for (const StageId input : stage.inputs) await_tensor(input, tensor(input).taker == static_cast<StageId>(i));
+}
+
+void Compiler::await_tensor(StageId id, bool margins) {
+  Tensor& at = tensor(id);
+  if (at.arrival >= 0 && (margins || at.arrives_whole)) {
+    wait_exchange(at.arrival, Phase::forward);
+    at.arrival = -1;
+  }
+  if (id == network_input || state(id).stage().kind != StageKind::concatenation) return;
+  for (const StageId joined : state(id).stage().inputs) await_tensor(joined, margins);
+}
+
+void Compiler::copy_region(const std::string& name, std::int64_t channels, const Tile& from, const Tile& to,
+                           const Box& region, bool add, bool clear, Phase phase) {
+  if (idle() || (region.empty() && !clear)) return;
+  plan_.copies.push_back({name, plan_.samples.count, channels, from, to, region, add, clear});
+  emit({.kind = StepKind::copy,
+        .unit = static_cast<int>(plan_.copies.size()) - 1,
+        .phase = phase,
+        .touches = {from.buffer, to.buffer},
+        .bytes = 8.0 * static_cast<double>(plan_.samples.count * channels * region.volume())});
 }
 
 void Compiler::emit_convolution(std::size_t stage) {
-  StageState& state = stages_[stage];
-  const Tile& out = output_of(stage);
-  const Window& window = state.stage.window;
-  ConvolutionUnit unit{.name = state.stage.name, .desc = {}, .weight = parameter(*state.stage.node)};
-  unit.desc = {.samples = plan_.samples.count,
-               .in_channels = state.stage.in.channels,
-               .out_channels = state.stage.out.channels,
-               .in = state.input.box.extent(),
-               .out = out.box.extent(),
-               .kernel = window.kernel,
-               .stride = window.stride,
-               .pad_lo = {},
-               .input_gradient = training() && state.input_gradient.buffer != state.input.buffer,
-               .training = training()};
-  for (int i = 0; i < 3; ++i) {
-    unit.desc.pad_lo[i] = state.input.box.lo[i] - (out.box.lo[i] * window.stride[i] - window.padding[i]);
-  }
-  unit.x = state.input.buffer;
-  unit.y = out.buffer;
-  unit.dx = unit.desc.input_gradient ? state.input_gradient.buffer : no_buffer;
-  state.unit = static_cast<int>(plan_.convolutions.size());
+  StageState& at = stages_[stage];
+  const Stage& layer = at.stage();
+  const Tensor& out = output_of(stage);
+  const Window& window = layer.window;
+  ConvolutionUnit unit{.name = layer.name, .desc = {}, .weight = parameter(*layer.node)};
+  const auto describe = [&](auto desc) {
+    desc.samples = plan_.samples.count;
+    desc.in_channels = layer.in.channels;
+    desc.out_channels = layer.out.channels;
+    desc.in = at.input.box.extent();
+    desc.out = out.home.box.extent();
+    desc.kernel = window.kernel;
+    desc.stride = window.stride;
+    desc.input_gradient = at.input_gradient.buffer >= 0;
+    desc.training = training();
+    for (int i = 0; i < 3; ++i) {
+      const std::int64_t x = at.input.box.lo[i];
+      const std::int64_t y = out.home.box.lo[i];
+      desc.pad_lo[i] = window.transposed ? y + window.padding[i] - x * window.stride[i]
+                                         : x - (y * window.stride[i] - window.padding[i]);
+    }
+    unit.forward_flops = desc.forward_flops();
+    unit.desc = desc;
+  };
+  window.transposed ? describe(Deconv3dDesc()) : describe(Conv3dDesc());
+  unit.x = at.input.buffer;
+  unit.y = out.home.buffer;
+  unit.dx = at.input_gradient.buffer;
+  unit.dy = out.gradient.buffer;
+  at.unit = static_cast<int>(plan_.convolutions.size());
   plan_.convolutions.push_back(unit);
   if (idle()) return;
   emit({.kind = StepKind::convolution_forward,
-        .unit = state.unit,
+        .unit = at.unit,
         .touches = {unit.x, unit.y},
-        .flops = unit.desc.forward_flops(),
-        .bytes = bytes_of(state.input, plan_.samples.count, unit.desc.in_channels) +
-                 bytes_of(out, plan_.samples.count, unit.desc.out_channels)});
+        .flops = unit.forward_flops,
+        .bytes = bytes_of(at.input, plan_.samples.count, layer.in.channels) +
+                 bytes_of(out.home, plan_.samples.count, layer.out.channels)});
 }
 
-ChainUnit Compiler::make_chain_unit(std::size_t stage) {
-  const StageState& state = stages_[stage];
-  const Stage& layers = state.stage;
-  const Tile& out = output_of(stage);
-  ChainUnit unit{.name = layers.name, .desc = {}};
-  ChainDesc& desc = unit.desc;
-  desc.samples = plan_.samples.count;
-  desc.channels = layers.in.channels;
-  desc.in_extent = layers.in.extent;
-  desc.in = state.input.box;
-  desc.window = layers.window;
-  desc.out_extent = layers.out.extent;
-  desc.out = state.place.out.box(Site(state.place.out, options_.grid.spatial(), place_).part());
-  desc.dst = out.box;
-  desc.training = training();
-  if (layers.activation)
-    desc.negative_slope = std::get<LeakyRelu>(network_.node(*layers.activation).layer).negative_slope;
-  if (layers.pool) desc.pool = std::get<Pool>(network_.node(*layers.pool).layer).kind;
-  if (layers.dropout && training()) {
-    desc.keep = std::get<Dropout>(network_.node(*layers.dropout).layer).keep;
-    unit.dropout_index = static_cast<std::uint32_t>(layers.dropout->index);
+void Compiler::emit_upsample(std::size_t stage) {
+  StageState& at = stages_[stage];
+  const auto& layer = std::get<Upsample>(network_.node(*at.stage().node).layer);
+  const Tensor& out = output_of(stage);
+  UpsampleUnit unit{.name = at.stage().name,
+                    .desc = {.samples = plan_.samples.count,
+                             .channels = at.stage().in.channels,
+                             .kind = layer.kind,
+                             .factor = layer.factor,
+                             .in_extent = at.stage().in.extent,
+                             .src = at.input.layout(),
+                             .out = own_box(at.placed.out).intersect(out.home.box),
+                             .dst = out.home.layout()},
+                    .x = at.input.buffer,
+                    .y = out.home,
+                    .dx = at.input_gradient.buffer,
+                    .dy = out.gradient};
+  at.unit = static_cast<int>(plan_.upsamples.size());
+  plan_.upsamples.push_back(unit);
+  if (!idle()) {
+    emit({.kind = StepKind::upsample_forward,
+          .unit = at.unit,
+          .touches = {unit.x, unit.y.buffer},
+          .bytes = bytes_of(at.input, plan_.samples.count, unit.desc.channels) +
+                   bytes_of(out.home, plan_.samples.count, unit.desc.channels)});
   }
-  if (layers.batch_norm) {
-    const auto& norm = std::get<BatchNorm>(network_.node(*layers.batch_norm).layer);
-    desc.normalise = true;
-    unit.gamma = parameter(*layers.batch_norm);
-    unit.epsilon = norm.epsilon;
-    unit.decay = norm.decay;
-  }
-  desc.faces = state.faces.receives;
-  desc.returned = state.faces.gives;
-  unit.first_sample = plan_.samples.first;
-  unit.contributes = state.contributes;
-  const bool shared = options_.scope == StatisticsScope::global;
-  unit.writes_gradient = shared ? plan_.rank == 0 : options_.grid.place(plan_.rank).place == Index{};
-  const std::int64_t samples = shared ? plan_.batch : plan_.samples.count;
-  unit.statistics_count = static_cast<double>(samples * layers.in.extent.volume());
-  unit.statistics_travel = state.place.in.parts().volume() > 1 || (shared && options_.grid.data > 1);
-  unit.y = state.input.buffer;
-  unit.dst = out.buffer;
-  unit.dout = output_gradient_of(stage).buffer;
-  return unit;
+  publish(static_cast<StageId>(stage));
 }
 
-void Compiler::emit_statistics(std::size_t stage, ChainUnit& unit) {
-  const std::int64_t channels = unit.desc.channels;
-  unit.statistics = buffer(unit.name + ".statistics", channels * 24);
-  const int index = stages_[stage].unit;
-  if (!training()) {
-    if (!idle()) emit({.kind = StepKind::running_statistics, .unit = index, .touches = {unit.statistics}});
-    return;
+void Compiler::emit_sum(std::size_t stage) {
+  const Stage& layer = stages_[stage].stage();
+  const Tensor& out = output_of(stage);
+  const Box region = own_box(out.partition).intersect(out.home.box);
+  for (std::size_t slot = 0; slot < layer.inputs.size(); ++slot) {
+    copy_region(layer.name, layer.out.channels, input_of(stage, slot).home, out.home, region, slot > 0, false,
+                Phase::forward);
   }
-  if (unit.contributes || (!unit.statistics_travel && !idle())) {
-    emit({.kind = StepKind::chain_moments,
-          .unit = index,
-          .touches = {unit.y, unit.statistics},
-          .bytes = bytes_of(stages_[stage].input, plan_.samples.count, channels)});
-  }
-  const int start = emit({.kind = StepKind::statistics_start,
-                          .unit = index,
-                          .touches = {unit.statistics},
-                          .message_bytes = unit.statistics_travel ? 16 * channels : 0});
-  emit({.kind = StepKind::statistics_wait, .unit = index, .start = start});
+  publish(static_cast<StageId>(stage));
 }
 
-/// Buffers for the voxels around (or, `inside`, at the rim of) a box that travel for pooling's sake.
-FaceTiles Compiler::face_tiles(const std::string& name, std::int64_t channels, const Neighbourhood& at, bool inside) {
-  FaceTiles tiles;
-  Box slab = at.own;
-  for (int i = 0; i < 3; ++i) {
-    for (const bool high : {false, true}) {
-      const Halo& widths = inside ? at.gives : at.receives;
-      const std::int64_t width = high ? widths.hi[i] : widths.lo[i];
-      if (width == 0 || idle()) continue;
-      Box face = slab;
-      const bool below = high == inside;  // the face ends at the box's edge, else it begins there
-      const std::int64_t edge = high ? at.own.hi[i] : at.own.lo[i];
-      face.lo[i] = below ? edge - width : edge;
-      face.hi[i] = below ? edge : edge + width;
-      (high ? tiles.hi : tiles.lo)[static_cast<std::size_t>(i)] = tile(name, channels, face);
-    }
-    slab.lo[i] = at.wide.lo[i];
-    slab.hi[i] = at.wide.hi[i];
+void Compiler::emit_copy(std::size_t stage) {
+  const StageState& at = stages_[stage];
+  const Stage& layer = at.stage();
+  const Tensor& from = input_of(stage);
+  Tensor& out = output_of(stage);
+  if (at.placed.in == at.placed.out) {
+    const Box region = own_box(out.partition).intersect(out.home.box);
+    copy_region(layer.name, layer.out.channels, from.home, out.home, region, false, false, Phase::forward);
+    return publish(static_cast<StageId>(stage));
   }
-  return tiles;
-}
-
-/// Starts fetching neighbours' voxels that pooling reads, into face buffers of their own.
-int Compiler::start_faces(std::size_t stage, ChainUnit& unit) {
-  const StageState& state = stages_[stage];
-  if (!state.faces.anyone || idle()) return -1;
-  unit.faces = face_tiles(unit.name + ".face", unit.desc.channels, state.faces, false);
-  std::vector<Tile> tiles = unit.faces.present();
-  tiles.push_back(state.input);
-  return start_exchange(
-      {unit.name + " faces", plan_.samples.count, unit.desc.channels, fill_phases(state.faces, tiles)}, Phase::forward);
-}
-
-void Compiler::emit_chain_part(std::size_t stage, const ChainUnit& unit, std::size_t part) {
   if (idle()) return;
-  Step step{.kind = StepKind::chain_forward, .unit = stages_[stage].unit, .part = static_cast<int>(part)};
-  step.touches = {unit.y, unit.dst};
-  if (unit.statistics >= 0) step.touches.push_back(unit.statistics);
-  if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
-  for (const Tile& face : unit.faces.present()) step.touches.push_back(face.buffer);
-  const std::int64_t written = plan_.samples.count * unit.desc.channels * unit.forward_parts[part].volume();
-  step.bytes = 4.0 * static_cast<double>(written * (1 + unit.desc.window.stride.volume()));
-  emit(std::move(step));
-}
-
-void Compiler::emit_chain(std::size_t stage) {
-  StageState& state = stages_[stage];
-  state.unit = static_cast<int>(plan_.chains.size());
-  ChainUnit unit = make_chain_unit(stage);
-  const int faces = start_faces(stage, unit);
-  if (unit.desc.normalise) emit_statistics(stage, unit);
-  if (unit.desc.pool == PoolKind::max && training()) {
-    unit.argmax = buffer(unit.name + ".argmax", plan_.samples.count * unit.desc.channels * unit.desc.out.volume());
-  }
-  wait_exchange(faces, Phase::forward);
-
-  // The shell that neighbours wait for first, so that it travels while the interior is computed.
-  ShellSplit split{{}, unit.desc.out};
-  const bool margins_follow = stage + 1 < stages_.size() && !stages_[stage + 1].place.reshard_from;
-  if (margins_follow) split = split_shell(unit.desc.out, stages_[stage + 1].margins.gives);
-  unit.forward_parts = split.shell;
-  if (!split.interior.empty()) unit.forward_parts.push_back(split.interior);
-  for (std::size_t part = 0; part < split.shell.size(); ++part) emit_chain_part(stage, unit, part);
-  if (margins_follow) send_to(stage + 1);
-  if (!split.interior.empty()) emit_chain_part(stage, unit, split.shell.size());
-  if (!margins_follow && stage + 1 < stages_.size()) send_to(stage + 1);
-  plan_.chains.push_back(std::move(unit));
+  // Straight into the margins too: whoever takes the tensor needs no further exchange.
+  const auto wanted = [&](const Index& part) {
+    return out.taker == network_input ? at.placed.out.box(part) : needed_by(state(out.taker).placed, part);
+  };
+  const auto held = [&](const Index& part) { return at.placed.in.box(part); };
+  Box local;
+  auto phases = reshard_phases({at.placed.in, at.placed.out, held, wanted}, options_.grid.spatial(), place_, from.home,
+                               out.home, false, &local);
+  out.arrival =
+      start_exchange({layer.name, plan_.samples.count, layer.out.channels, std::move(phases)}, Phase::forward);
+  out.arrives_whole = true;
+  copy_region(layer.name, layer.out.channels, from.home, out.home, local, false, false, Phase::forward);
 }
 
 void Compiler::emit_dense(std::size_t stage) {
-  StageState& state = stages_[stage];
-  DenseUnit unit{.name = state.stage.name,
-                 .desc = {plan_.samples.count, state.stage.in.channels, state.stage.out.channels, training()},
-                 .weight = parameter(*state.stage.node),
-                 .x = state.input.buffer,
-                 .y = output_of(stage).buffer,
-                 .dx = no_buffer};
-  if (training() && state.input_gradient.buffer != state.input.buffer) unit.dx = state.input_gradient.buffer;
-  state.unit = static_cast<int>(plan_.denses.size());
+  StageState& at = stages_[stage];
+  const Stage& layer = at.stage();
+  DenseUnit unit{.name = layer.name,
+                 .desc = {plan_.samples.count, layer.in.channels, layer.out.channels, training()},
+                 .weight = parameter(*layer.node),
+                 .x = at.input.buffer,
+                 .y = output_of(stage).home.buffer,
+                 .dx = at.input_gradient.buffer,
+                 .dy = output_of(stage).gradient.buffer};
+  at.unit = static_cast<int>(plan_.denses.size());
   plan_.denses.push_back(unit);
   if (idle()) return;
   const double weights = static_cast<double>(unit.desc.in_features * unit.desc.out_features);
   emit({.kind = StepKind::dense_forward,
-        .unit = state.unit,
+        .unit = at.unit,
         .touches = {unit.x, unit.y},
         .flops = 2 * weights * static_cast<double>(unit.desc.samples),
         .bytes = 4 * weights});
 }
 
 void Compiler::emit_flatten(std::size_t stage) {
-  StageState& state = stages_[stage];
-  FlattenUnit unit{.name = state.stage.name,
-                   .shape = {plan_.samples.count, state.stage.in.channels, state.stage.in.extent},
-                   .x = state.input.buffer,
-                   .y = output_of(stage).buffer,
-                   .dy = output_gradient_of(stage).buffer};
-  state.unit = static_cast<int>(plan_.flattens.size());
+  StageState& at = stages_[stage];
+  const Stage& layer = at.stage();
+  FlattenUnit unit{.name = layer.name,
+                   .shape = {plan_.samples.count, layer.in.channels, layer.in.extent},
+                   .x = input_of(stage).home.buffer,
+                   .y = output_of(stage).home.buffer,
+                   .dy = output_of(stage).gradient.buffer};
+  at.unit = static_cast<int>(plan_.flattens.size());
   plan_.flattens.push_back(unit);
-  if (!idle()) emit({.kind = StepKind::flatten_forward, .unit = state.unit, .touches = {unit.x, unit.y}});
+  if (!idle()) emit({.kind = StepKind::flatten_forward, .unit = at.unit, .touches = {unit.x, unit.y}});
 }
 
 void Compiler::emit_loss(std::size_t stage) {
-  StageState& state = stages_[stage];
+  StageState& at = stages_[stage];
   if (options_.mode == Mode::predict) return;
-  const std::int64_t elements = plan_.samples.count * state.stage.in.channels * state.input.box.volume();
-  LossUnit unit{.name = state.stage.name,
-                .prediction = state.input.buffer,
+  const Layer& layer = network_.node(*at.stage().node).layer;
+  if (const auto* loss = std::get_if<SegmentationLoss>(&layer)) return emit_segmentation(stage, *loss);
+  const Tile& prediction = input_of(stage).home;
+  const std::int64_t elements = plan_.samples.count * at.stage().in.channels * prediction.box.volume();
+  LossUnit unit{.name = at.stage().name,
+                .prediction = prediction.buffer,
                 .target = buffer("target", 4 * elements),
                 .elements = elements,
-                .global_elements = static_cast<double>(plan_.batch * state.stage.in.elements()),
-                .contributes = state.contributes};
+                .global_elements = static_cast<double>(plan_.batch * at.stage().in.elements()),
+                .contributes = at.contributes};
   pinned_.push_back(unit.target);
-  state.unit = static_cast<int>(plan_.losses.size());
+  at.unit = static_cast<int>(plan_.losses.size());
   plan_.losses.push_back(unit);
-  if (!idle()) emit({.kind = StepKind::loss, .unit = state.unit, .touches = {unit.prediction, unit.target}});
-  const int start = emit({.kind = StepKind::loss_sum_start, .unit = state.unit, .message_bytes = 8});
-  if (!training()) emit({.kind = StepKind::loss_sum_wait, .unit = state.unit, .start = start});
+  if (!idle()) emit({.kind = StepKind::loss, .unit = at.unit, .touches = {unit.prediction, unit.target}});
+  const int start = emit({.kind = StepKind::loss_sum_start, .unit = at.unit, .message_bytes = 8});
+  if (!training()) emit({.kind = StepKind::loss_sum_wait, .unit = at.unit, .start = start});
+}
+
+/// Its gradient depends on sums over all voxels, so that nothing overlaps with them.
+void Compiler::emit_segmentation(std::size_t stage, const SegmentationLoss& loss) {
+  StageState& at = stages_[stage];
+  const Tile& prediction = input_of(stage).home;
+  SegmentationUnit unit{.name = at.stage().name,
+                        .desc = {.samples = plan_.samples.count,
+                                 .voxels = prediction.box.volume(),
+                                 .classes = at.stage().in.channels,
+                                 .class_weights = loss.class_weights,
+                                 .ignore_label = loss.ignore_label,
+                                 .cross_entropy = loss.cross_entropy,
+                                 .dice = loss.dice},
+                        .prediction = prediction.buffer,
+                        .contributes = at.contributes};
+  plan_.input.labels = buffer("labels", plan_.samples.count * unit.desc.voxels);
+  plan_.buffers[static_cast<std::size_t>(plan_.input.labels)].external = true;
+  const std::vector<BufferId> touches{unit.prediction, plan_.input.labels};
+  const std::int64_t sums = 8 * segmentation_sum_count(unit.desc, plan_.batch);
+  at.unit = static_cast<int>(plan_.segmentations.size());
+  plan_.segmentations.push_back(std::move(unit));
+  if (!idle()) emit({.kind = StepKind::segmentation_sums, .unit = at.unit, .touches = touches});
+  const int start = emit({.kind = StepKind::segmentation_start, .unit = at.unit, .message_bytes = sums});
+  emit({.kind = StepKind::segmentation_wait, .unit = at.unit, .start = start});
+  if (!idle() && training()) emit({.kind = StepKind::segmentation_gradient, .unit = at.unit, .touches = touches});
 }
 
 }  // namespace halograd

@@ -62,93 +62,17 @@ Partition Compiler::input_partition() const {
   return Partition::even(extent, options_.grid.spatial(), network_.total_stride());
 }
 
-Box Compiler::needed_by(const StageState& state, const Index& part) const {
-  if (state.stage.kind != StageKind::convolution) return state.place.in.box(part);
-  return state.stage.window.input_needed(state.place.out.box(part), state.stage.in.extent);
-}
-
 BufferId Compiler::buffer(const std::string& name, std::int64_t bytes) {
   plan_.buffers.push_back({.name = name, .bytes = bytes});
   return static_cast<BufferId>(plan_.buffers.size()) - 1;
 }
 
 Tile Compiler::tile(const std::string& name, std::int64_t channels, const Box& box) {
-  return {buffer(name, 4 * plan_.samples.count * channels * box.volume()), box};
+  return {buffer(name, 4 * plan_.samples.count * channels * box.volume()), box, channels, 0};
 }
 
-void Compiler::place_input(StageState& state, std::size_t index) {
-  const Extent grid = options_.grid.spatial();
-  const auto wide_of = [&](const Index& part) { return needed_by(state, part); };
-  state.margins = neighbourhood(state.place.in, state.in_site, wide_of);
-  state.faces = neighbourhood(state.place.in, state.in_site, [&](const Index& part) {
-    if (state.stage.kind != StageKind::chain) return state.place.in.box(part);
-    const Box own = state.place.in.box(part);
-    return own.hull(state.stage.window.input_needed(state.place.out.box(part), state.stage.in.extent));
-  });
-  state.input = tile(state.stage.name + ".x", state.stage.in.channels, state.margins.wide);
-  if (state.place.reshard_from) {
-    const Site from(*state.place.reshard_from, grid, place_);
-    state.staging =
-        tile(state.stage.name + ".staging", state.stage.in.channels, state.place.reshard_from->box(from.part()));
-  }
-  state.contributes = state.in_site.leads() && !idle();
-  state.input_gradient = state.input;
-  const bool own_gradient = state.stage.kind == StageKind::convolution || state.stage.kind == StageKind::dense;
-  if (training() && own_gradient && (index > 0 || options_.input_gradient)) {
-    state.input_gradient = tile(state.stage.name + ".dx", state.stage.in.channels, state.margins.wide);
-  }
-}
-
-void Compiler::lay_out_stages() {
-  std::vector<Stage> stages = fuse(network_);
-  const std::vector<StagePlacement> placements = place(stages, input_partition());
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    StageState state{.stage = std::move(stages[i]),
-                     .place = placements[i],
-                     .in_site = Site(placements[i].in, options_.grid.spatial(), place_),
-                     .input = {},
-                     .input_gradient = {},
-                     .staging = {},
-                     .margins = {},
-                     .faces = {}};
-    place_input(state, i);
-    plan_.placements.push_back(
-        {state.stage.name, state.stage.out, state.place.out.name(), state.place.reshard_from.has_value()});
-    stages_.push_back(std::move(state));
-  }
-  const StageState& first = stages_.front();
-  const Tile& entry = first.staging.buffer >= 0 ? first.staging : first.input;
-  plan_.input = {network_.input(), {}, entry, {}};
-  if (training() && options_.input_gradient) {
-    plan_.input.gradient = first.staging.buffer >= 0 ? first.staging : first.input_gradient;
-    pinned_.push_back(plan_.input.gradient.buffer);
-  }
-  const Partition input = input_partition();
-  plan_.input.own = input.box(Site(input, options_.grid.spatial(), place_).part());
-  plan_.buffers[static_cast<std::size_t>(entry.buffer)].external = true;
-
-  const StageState& last = stages_.back();
-  const bool loss = last.stage.kind == StageKind::loss;
-  if (!loss) {
-    result_ = tile("output", last.stage.out.channels,
-                   last.place.out.box(Site(last.place.out, options_.grid.spatial(), place_).part()));
-  }
-  const Tile& output = loss ? last.input : result_;
-  const Site output_site(last.place.out, options_.grid.spatial(), place_);
-  plan_.output = {network_.output(), output.box, output_site.leads(), output.buffer};
-  pinned_.push_back(output.buffer);
-}
-
-const Tile& Compiler::output_of(std::size_t stage) const {
-  if (stage + 1 == stages_.size()) return result_;
-  const StageState& next = stages_[stage + 1];
-  return next.staging.buffer >= 0 ? next.staging : next.input;
-}
-
-Tile Compiler::output_gradient_of(std::size_t stage) const {
-  if (stage + 1 == stages_.size()) return result_;
-  const StageState& next = stages_[stage + 1];
-  return next.staging.buffer >= 0 ? next.staging : next.input_gradient;
+Box Compiler::own_box(const Partition& partition) const {
+  return partition.box(Site(partition, options_.grid.spatial(), place_).part());
 }
 
 int Compiler::parameter(NodeId node) const {

@@ -8,19 +8,32 @@
 
 namespace halograd {
 
+/// A stage's output, or the network's input, on its way to becoming buffers. Internal to plan/.
+struct Tensor {
+  std::string name;
+  GlobalShape shape;
+  Partition partition;
+  Tile home;                      ///< where it lies
+  Tile gradient;                  ///< laid out as `home`; may be `home` itself; no buffer where nobody wants it
+  bool joins = false;             ///< lies in the buffer of the last stage that takes it
+  StageId taker = network_input;  ///< the stage whose buffer, margins included, that is in the end; −1: none
+  bool gradient_begun = false;    ///< in the backward pass so far: what comes next adds
+  int arrival = -1;               ///< start step of the exchange that completes it
+  bool arrives_whole = false;     ///< that exchange brings own voxels too, not margins alone
+};
+
 /// A stage on its way to becoming steps. Internal to plan/.
 struct StageState {
-  Stage stage;
-  StagePlacement place;
+  PlacedStage placed;
   Site in_site;
-  Tile input;             ///< what it reads
-  Tile input_gradient;    ///< where its backward pass leaves the gradient of that (may be the same buffer)
-  Tile staging;           ///< where the stage before writes, if the tensor is moved before it gets here
-  Neighbourhood margins;  ///< of `input`; trivial but for convolutions
-  Neighbourhood faces;    ///< of a chain: what pooling reads around `input`
-  int arrival = -1;       ///< start step of the exchange that completes `input`
+  Tile input;             ///< of convolutions, upsamplings and dense layers: the buffer they take
+  Tile input_gradient;    ///< likewise
+  Neighbourhood margins;  ///< of `input`
+  Neighbourhood faces;    ///< of a chain: what pooling reads around its own voxels
   int unit = -1;
   bool contributes = true;  ///< whether this rank's weight gradient counts
+
+  [[nodiscard]] const Stage& stage() const { return placed.stage; }
 };
 
 class Compiler {
@@ -31,23 +44,37 @@ public:
 private:
   // setting up (compiler.cpp)
   void lay_out_parameters();
-  void lay_out_stages();
   Partition input_partition() const;
-  Box needed_by(const StageState& state, const Index& part) const;
-  void place_input(StageState& state, std::size_t index);
   BufferId buffer(const std::string& name, std::int64_t bytes);
   Tile tile(const std::string& name, std::int64_t channels, const Box& box);
-  const Tile& output_of(std::size_t stage) const;  ///< where stage i writes
-  Tile output_gradient_of(std::size_t stage) const;
+  Box own_box(const Partition& partition) const;
+  int parameter(NodeId node) const;
   bool training() const { return options_.mode == Mode::train; }
   bool idle() const { return plan_.samples.count == 0; }
-  int parameter(NodeId node) const;
 
-  // emitting (compile_forward.cpp, compile_backward.cpp)
+  // where tensors lie (compile_layout.cpp)
+  void lay_out_stages();
+  StageState make_state(PlacedStage placed) const;
+  void lay_out_tensor(StageId id);
+  void take_buffer(StageState& state);
+  bool works_in_place(StageId id) const;
+  bool wants_gradient(StageId id) const;
+  void lay_out_ends();
+  Tensor& output_of(std::size_t stage) { return tensor(static_cast<StageId>(stage)); }
+  Tensor& tensor(StageId id) { return tensors_[static_cast<std::size_t>(id + 1)]; }
+  Tensor& input_of(std::size_t stage, std::size_t slot = 0) { return tensor(stages_[stage].stage().inputs[slot]); }
+  StageState& state(StageId id) { return stages_[static_cast<std::size_t>(id)]; }
+
+  // emitting (compile_forward.cpp, compile_chain.cpp, compile_backward.cpp)
   void emit_forward();
   void emit_input();
   void emit_convolution(std::size_t stage);
+  void emit_upsample(std::size_t stage);
+  void emit_sum(std::size_t stage);
+  void emit_copy(std::size_t stage);
   void emit_chain(std::size_t stage);
+  ChainUnit make_chain_unit(std::size_t stage);
+  void add_norm(std::size_t stage, ChainUnit& unit);
   FaceTiles face_tiles(const std::string& name, std::int64_t channels, const Neighbourhood& at, bool inside);
   int start_faces(std::size_t stage, ChainUnit& unit);
   void emit_statistics(std::size_t stage, ChainUnit& unit);
@@ -55,16 +82,25 @@ private:
   void emit_dense(std::size_t stage);
   void emit_flatten(std::size_t stage);
   void emit_loss(std::size_t stage);
-  void send_to(std::size_t stage);  ///< starts the exchange that completes stage's input
-  void await(std::size_t stage);    ///< waits for it
+  void emit_segmentation(std::size_t stage, const SegmentationLoss& loss);
+  void publish(StageId id);  ///< starts the exchange that brings a tensor's margins
+  void await(std::size_t stage);
+  void await_tensor(StageId id, bool margins);
+  void copy_region(const std::string& name, std::int64_t channels, const Tile& from, const Tile& to, const Box& region,
+                   bool add, bool clear, Phase phase);
+
   void emit_backward();
   void backward_convolution(std::size_t stage);
+  void backward_upsample(std::size_t stage);
+  void backward_sum(std::size_t stage);
+  void backward_copy(std::size_t stage);
   void backward_chain(std::size_t stage);
   int return_faces(std::size_t stage, ChainUnit& unit);
   void emit_sums(std::size_t stage, ChainUnit& unit, int faces_return);
   void backward_dense(std::size_t stage);
   void backward_flatten(std::size_t stage);
-  void backward_reshard(std::size_t stage);
+  void begin_gradient(StageId id);  ///< of a tensor and, where it joins several, of those
+  int return_margins(std::size_t stage);
   void finish_parameters(std::size_t stage);
   void close_bucket();
   void emit_updates();
@@ -72,14 +108,14 @@ private:
   int start_exchange(ExchangePlan exchange, Phase phase);
   void wait_exchange(int start, Phase phase);
   int emit(Step step);
-  ChainUnit make_chain_unit(std::size_t stage);
 
   const Network& network_;
   CompileOptions options_;
   Plan plan_;
   Index place_;
   std::vector<StageState> stages_;
-  Tile result_;  ///< the last stage's output where no loss follows
+  std::vector<Tensor> tensors_;               ///< the network's input, then each stage's output
+  std::vector<std::vector<Reader>> readers_;  ///< of each tensor, in the order of tensors_
   std::vector<BufferId> pinned_;
   std::vector<int> bucket_starts_;
   BucketUnit open_bucket_;

@@ -7,18 +7,24 @@
 namespace halograd {
 namespace {
 
-/// The pieces of `box` that lie in `tiles`, which hold it whole and do not overlap.
-std::vector<Piece> pieces(const Box& box, const std::vector<Tile>& tiles, bool add) {
+/// The pieces of `box` that lie in the regions of `holdings`, which hold it whole and do not overlap.
+std::vector<Piece> pieces(const Box& box, const std::vector<Piece>& holdings, bool add) {
   std::vector<Piece> result;
   std::int64_t covered = 0;
-  for (const Tile& tile : tiles) {
-    const Box region = box.intersect(tile.box);
-    if (tile.buffer < 0 || region.empty()) continue;
+  for (const Piece& holding : holdings) {
+    const Box region = box.intersect(holding.region);
+    if (region.empty()) continue;
     covered += region.volume();
-    result.push_back({tile, region, add});
+    result.push_back({holding.tile, region, add});
   }
   if (covered != box.volume()) throw UsageError("a halo message reaches voxels that its sender does not hold");
   return result;
+}
+
+std::vector<Piece> whole(const std::vector<Tile>& tiles) {
+  std::vector<Piece> holdings;
+  for (const Tile& tile : tiles) holdings.push_back({tile, tile.box});
+  return holdings;
 }
 
 /// The slab between `lo` and `hi` of `dimension`, wide along the dimensions before it and own along those after.
@@ -142,14 +148,19 @@ Neighbourhood neighbourhood(const Partition& partition, const Site& site,
   return at;
 }
 
-std::vector<std::vector<Transfer>> fill_phases(const Neighbourhood& at, const std::vector<Tile>& tiles) {
+std::vector<std::vector<Transfer>> fill_phases(const Neighbourhood& at, const Tile& home, const FaceTiles* faces) {
+  std::vector<Piece> holdings{{home, home.box}};
+  if (faces != nullptr) {
+    holdings = whole(faces->present());
+    holdings.push_back({home, at.own});  // what its margins hold is another exchange's
+  }
   std::vector<std::vector<Transfer>> phases;
   for (int i = 0; i < 3; ++i) {
     if (at.parts[i] == 1) continue;
     std::vector<Transfer> phase;
     for (const SlabPair& pair : slab_pairs(at, i)) {
-      phase.push_back({pair.peer, pair.inside, pieces(pair.inside, tiles, false), pair.outside,
-                       pieces(pair.outside, tiles, false)});
+      phase.push_back({pair.peer, pair.inside, pieces(pair.inside, holdings, false), pair.outside,
+                       pieces(pair.outside, holdings, false)});
     }
     phases.push_back(std::move(phase));
   }
@@ -165,7 +176,7 @@ std::vector<std::vector<Transfer>> return_phases(const Neighbourhood& at, const 
     for (const SlabPair& pair : slab_pairs(at, i)) {
       std::vector<Piece> into;
       if (received == nullptr) {
-        into = pieces(pair.inside, tiles, true);
+        into = pieces(pair.inside, whole(tiles), true);
       } else if (!pair.inside.empty()) {
         const auto index = static_cast<std::size_t>(i);
         into.push_back({pair.high ? received->hi[index] : received->lo[index], pair.inside, false});
@@ -174,29 +185,31 @@ std::vector<std::vector<Transfer>> return_phases(const Neighbourhood& at, const 
           if (tile.buffer >= 0 && !passing.empty()) into.push_back({tile, passing, true});
         }
       }
-      phase.push_back({pair.peer, pair.outside, pieces(pair.outside, tiles, false), pair.inside, std::move(into)});
+      phase.push_back(
+          {pair.peer, pair.outside, pieces(pair.outside, whole(tiles), false), pair.inside, std::move(into)});
     }
     phases.push_back(std::move(phase));
   }
   return phases;
 }
 
-std::vector<std::vector<Transfer>> reshard_phases(const Partition& from, const Partition& to, const Extent& grid,
-                                                  const Index& place, const Tile& source, const Tile& target,
-                                                  const std::function<Box(const Index&)>& wide_of, Box* local) {
+std::vector<std::vector<Transfer>> reshard_phases(const Move& move, const Extent& grid, const Index& place,
+                                                  const Tile& source, const Tile& target, bool add, Box* local) {
   std::vector<Transfer> phase;
   const int self = static_cast<int>((place.d * grid.h + place.h) * grid.w + place.w);
+  const Index own_part = Site(move.from, grid, place).part();
+  const Box wanted = move.wanted(Site(move.to, grid, place).part());
   *local = Box{};
   for (int peer = 0; peer < grid.volume(); ++peer) {
     const Index there{peer / (grid.h * grid.w), peer / grid.w % grid.h, peer % grid.w};
     Transfer transfer{peer, {}, {}, {}, {}};
     // A part held by several ranks comes from the one that is nearest to the receiver.
-    if (Site::holder(from, grid, Site(from, grid, place).part(), there) == self) {
-      transfer.send_box = source.box.intersect(wide_of(Site(to, grid, there).part()));
+    if (Site::holder(move.from, grid, own_part, there) == self) {
+      transfer.send_box = move.held(own_part).intersect(move.wanted(Site(move.to, grid, there).part()));
     }
-    const Index their_part = Site(from, grid, there).part();
-    if (Site::holder(from, grid, their_part, place) == peer) {
-      transfer.receive_box = from.box(their_part).intersect(target.box);
+    const Index their_part = Site(move.from, grid, there).part();
+    if (Site::holder(move.from, grid, their_part, place) == peer) {
+      transfer.receive_box = move.held(their_part).intersect(wanted);
     }
     if (transfer.send_box.empty()) transfer.send_box = {};
     if (transfer.receive_box.empty()) transfer.receive_box = {};
@@ -205,7 +218,7 @@ std::vector<std::vector<Transfer>> reshard_phases(const Partition& from, const P
       continue;
     }
     if (!transfer.send_box.empty()) transfer.send = {{source, transfer.send_box, false}};
-    if (!transfer.receive_box.empty()) transfer.receive = {{target, transfer.receive_box, false}};
+    if (!transfer.receive_box.empty()) transfer.receive = {{target, transfer.receive_box, add}};
     if (!transfer.send.empty() || !transfer.receive.empty()) phase.push_back(std::move(transfer));
   }
   std::vector<std::vector<Transfer>> phases;

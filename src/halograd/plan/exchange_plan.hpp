@@ -1,5 +1,6 @@
 #pragma once
 
+#include "halograd/tensor/layout.hpp"
 #include "halograd/tensor/partition.hpp"
 #include "halograd/tensor/process_grid.hpp"
 
@@ -12,10 +13,15 @@ namespace halograd {
 
 using BufferId = int;
 
-/// A dense NDHWC buffer that holds the voxels of `box`.
+/// A tensor's voxels in a buffer: all its channels, or (pitch wider than the tensor's channels) a slice of them.
 struct Tile {
   BufferId buffer = -1;
-  Box box;
+  Box box;                  ///< that the buffer has room for
+  std::int64_t pitch = 0;   ///< channels of the buffer
+  std::int64_t offset = 0;  ///< of the tensor's first channel
+
+  [[nodiscard]] VoxelLayout layout() const { return {box, pitch}; }
+  friend bool operator==(const Tile&, const Tile&) = default;
 };
 
 /// Face buffers of a box, where they are (buffer −1: none), by dimension.
@@ -89,19 +95,28 @@ struct Neighbourhood {
 Neighbourhood neighbourhood(const Partition& partition, const Site& site,
                             const std::function<Box(const Index&)>& wide_of);
 
-/// Fills the voxels of `wide` outside `own`: dimension after dimension with full extents. `tiles` hold own and wide
-/// voxels.
-std::vector<std::vector<Transfer>> fill_phases(const Neighbourhood& at, const std::vector<Tile>& tiles);
+/// Fills the voxels of `wide` outside `own`: dimension after dimension with full extents. Own voxels lie in `home`;
+/// those around them in its margins or, where there are any, in `faces`.
+std::vector<std::vector<Transfer>> fill_phases(const Neighbourhood& at, const Tile& home,
+                                               const FaceTiles* faces = nullptr);
 
 /// The same way back: what stands outside `own` goes home and is added there, last dimension first. With `received`
 /// (faces) it is set down in those tiles and only what passes through is added to `tiles`.
 std::vector<std::vector<Transfer>> return_phases(const Neighbourhood& at, const std::vector<Tile>& tiles,
                                                  const FaceTiles* received = nullptr);
 
-/// Moves a tensor from one partition to a coarser one, everything at once. Own overlap is not in it: `local` gets it.
-std::vector<std::vector<Transfer>> reshard_phases(const Partition& from, const Partition& to, const Extent& grid,
-                                                  const Index& place, const Tile& source, const Tile& target,
-                                                  const std::function<Box(const Index&)>& wide_of, Box* local);
+/// A tensor on its way from one partition to another: the voxels that each part has and wants.
+struct Move {
+  const Partition& from;
+  const Partition& to;
+  std::function<Box(const Index&)> held;    ///< by a part of `from`; together all voxels that anybody wants, each once
+  std::function<Box(const Index&)> wanted;  ///< by a part of `to`
+};
+
+/// Everything at once, each part from the nearest rank that has it. What stays on this rank is not in it: `local` gets
+/// it.
+std::vector<std::vector<Transfer>> reshard_phases(const Move& move, const Extent& grid, const Index& place,
+                                                  const Tile& source, const Tile& target, bool add, Box* local);
 
 /// Cuts `own` into slabs as wide as `shell` says at each side, and the rest.
 struct ShellSplit {

@@ -3,21 +3,43 @@
 #include "halograd/plan/fusion.hpp"
 #include "halograd/tensor/partition.hpp"
 
-#include <optional>
 #include <vector>
 
 namespace halograd {
 
-/// Where a stage's input and output lie.
-struct StagePlacement {
-  std::optional<Partition> reshard_from;  ///< set where the input is first moved from this partition to `in`
+/// A stage and how its tensors are partitioned. All its inputs are partitioned alike.
+struct PlacedStage {
+  Stage stage;
   Partition in;
   Partition out;
+  bool joins = false;  ///< its output is written straight into the buffer of the last stage that takes it
 };
 
-/// Derives every stage's partition from the input's. Where a shard would be thinner than the halo of a convolution (or
-/// of the pool behind it), and before flattening, the tensor is moved to a coarser partition, at the end to a whole
-/// one. A pure function, the same on every rank.
-std::vector<StagePlacement> place(const std::vector<Stage>& stages, const Partition& input);
+struct Placement {
+  Partition input;  ///< of the network's input
+  bool input_joins = false;
+  std::vector<PlacedStage> stages;
+
+  [[nodiscard]] const Partition& partition_of(StageId stage) const {
+    return stage == network_input ? input : stages[static_cast<std::size_t>(stage)].out;
+  }
+};
+
+/// Whether a stage reads its input from a buffer of its own making: dense, with margins, or of several tensors side by
+/// side. The others read a tensor wherever it lies.
+bool takes_own_buffer(StageKind kind);
+
+/// Derives every stage's partition from the input's, and adds copies where a tensor has to be in two places:
+/// - moved to another partition (reshard): where a shard would be thinner than the halo of a convolution (or of the
+/// pool
+///   behind it); before flattening; at a join of tensors that are partitioned otherwise, where the finer one stays, of
+///   equals the first; before a loss on labels, which lie as the input does.
+/// - within a rank: a tensor lies in the buffer of the last stage that takes it; others that need a buffer of their own
+///   get a copy, and so does every such stage behind a convolution, which writes dense buffers without margins only.
+/// A pure function, the same on every rank.
+Placement place(const Network& network, const std::vector<Stage>& stages, const Partition& input);
+
+/// The voxels of its input that a stage reads for the outputs of `part`.
+Box needed_by(const PlacedStage& placed, const Index& part);
 
 }  // namespace halograd

@@ -27,6 +27,8 @@ const char* step_kind_name(StepKind kind) {
     case StepKind::exchange_start: return "start exchange";
     case StepKind::exchange_wait: return "wait exchange";
     case StepKind::copy: return "copy";
+    case StepKind::upsample_forward: return "upsample";
+    case StepKind::upsample_backward: return "upsample backward";
     case StepKind::flatten_forward: return "flatten";
     case StepKind::flatten_backward: return "flatten backward";
     case StepKind::dense_forward: return "dense";
@@ -35,6 +37,10 @@ const char* step_kind_name(StepKind kind) {
     case StepKind::loss: return "loss";
     case StepKind::loss_sum_start: return "start loss sum";
     case StepKind::loss_sum_wait: return "wait loss sum";
+    case StepKind::segmentation_sums: return "segmentation sums";
+    case StepKind::segmentation_start: return "start segmentation sums";
+    case StepKind::segmentation_wait: return "wait segmentation sums";
+    case StepKind::segmentation_gradient: return "segmentation gradient";
     case StepKind::bucket_start: return "start bucket";
     case StepKind::bucket_wait: return "wait bucket";
     case StepKind::update: return "update";
@@ -44,6 +50,10 @@ const char* step_kind_name(StepKind kind) {
 
 std::int64_t Plan::input_bytes() const {
   return buffers[static_cast<std::size_t>(input.tile.buffer)].bytes;
+}
+
+std::int64_t Plan::label_bytes() const {
+  return input.labels < 0 ? 0 : buffers[static_cast<std::size_t>(input.labels)].bytes;
 }
 
 std::int64_t Plan::halo_bytes_sent() const {
@@ -98,6 +108,12 @@ std::string unit_name(const Plan& plan, const Step& step) {
     case StepKind::loss:
     case StepKind::loss_sum_start:
     case StepKind::loss_sum_wait: return at(plan.losses);
+    case StepKind::segmentation_sums:
+    case StepKind::segmentation_start:
+    case StepKind::segmentation_wait:
+    case StepKind::segmentation_gradient: return at(plan.segmentations);
+    case StepKind::upsample_forward:
+    case StepKind::upsample_backward: return at(plan.upsamples);
     case StepKind::bucket_start:
     case StepKind::bucket_wait:
     case StepKind::update: return fmt::format("bucket {}", step.unit);

@@ -2,13 +2,17 @@
 
 #include "halograd/kernels/chain.hpp"
 #include "halograd/kernels/conv3d.hpp"
+#include "halograd/kernels/deconv3d.hpp"
 #include "halograd/kernels/dense.hpp"
+#include "halograd/kernels/segmentation_loss.hpp"
+#include "halograd/kernels/upsample.hpp"
 #include "halograd/nn/network.hpp"
 #include "halograd/plan/exchange_plan.hpp"
 #include "halograd/tensor/process_grid.hpp"
 
 #include <array>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace halograd {
@@ -22,7 +26,7 @@ enum class StatisticsScope { global, spatial };
 struct BufferPlan {
   std::string name;
   std::int64_t bytes = 0;
-  bool external = false;  ///< not in the arena: the network's input, which lies where the step's input slot is
+  bool external = false;  ///< not in the arena: the network's input and labels, which lie where the step's slot is
   std::int64_t offset = 0;
   int first_step = -1;
   int last_step = -1;
@@ -33,37 +37,57 @@ constexpr int no_parameter = -1;
 
 // Units: what this rank computes for one fused group of layers, with its local shapes and buffers. Steps refer to them.
 
+/// A convolution or deconvolution.
 struct ConvolutionUnit {
   std::string name;
-  Conv3dDesc desc;
+  std::variant<Conv3dDesc, Deconv3dDesc> desc;
+  double forward_flops = 0;
   int weight = no_parameter;
   BufferId x = no_buffer;
-  BufferId y = no_buffer;   ///< backward: dy stands here too
+  BufferId y = no_buffer;
   BufferId dx = no_buffer;  ///< none where nothing below needs it
+  BufferId dy = no_buffer;  ///< may be y
 };
 
 struct ChainUnit {
   std::string name;
   ChainDesc desc;
-  int gamma = no_parameter;  ///< beta, running_mean and running_var follow it
+  std::int64_t group_channels =
+      0;                     ///< of group normalisation, whose statistics are of one sample; 0: batch normalisation
+  int gamma = no_parameter;  ///< beta follows it, and of batch normalisation running_mean and running_var
   double epsilon = 0;
   double decay = 0;
-  double statistics_count = 0;     ///< elements a channel that share the statistics, over all ranks
+  double statistics_count = 0;     ///< elements of each mean, over all ranks
   bool statistics_travel = false;  ///< whether other ranks have a part in them
+  bool statistics_world = true;    ///< whether all ranks share them, or those of a spatial group
   bool contributes = true;         ///< whether this rank's voxels count (of replicas, one does)
   bool writes_gradient = true;     ///< of the ranks that know the summed gradients of gamma and beta, one writes them
   std::uint32_t dropout_index = 0;
   std::int64_t first_sample = 0;  ///< of this group, in the global mini-batch
-  BufferId y = no_buffer;         ///< backward: dy is written over it
-  BufferId dst = no_buffer;
-  BufferId dout = no_buffer;
+  Tile y;
+  Tile dst;
+  Tile dout;
+  Tile dy;  ///< may be y; no buffer where nothing below needs it
   BufferId argmax = no_buffer;
-  BufferId statistics = no_buffer;  ///< f64 [2C] moments or sums, then f32 [2C] mean and inverse deviation
+  BufferId statistics =
+      no_buffer;  ///< of each set: f64 [2,C] moments or sums, then f32 [2,C] mean and inverse deviation
   FaceTiles faces;
   FaceTiles dfaces;
   FaceTiles received;
   std::vector<Box> forward_parts;  ///< shell first, the interior last
   std::vector<Box> sum_parts;      ///< the interior first, then what waits for neighbours' gradients
+
+  /// How many means there are of each channel.
+  [[nodiscard]] std::int64_t statistics_sets() const { return desc.per_sample ? desc.samples : 1; }
+};
+
+struct UpsampleUnit {
+  std::string name;
+  UpsampleDesc desc;
+  BufferId x = no_buffer;
+  Tile y;
+  BufferId dx = no_buffer;  ///< none where nothing below needs it
+  Tile dy;
 };
 
 struct DenseUnit {
@@ -73,6 +97,7 @@ struct DenseUnit {
   BufferId x = no_buffer;
   BufferId y = no_buffer;
   BufferId dx = no_buffer;
+  BufferId dy = no_buffer;  ///< may be y
 };
 
 struct FlattenUnit {
@@ -92,6 +117,14 @@ struct LossUnit {
   bool contributes = true;     ///< to the sum over ranks
 };
 
+/// A loss on labels: this rank's voxels of its samples.
+struct SegmentationUnit {
+  std::string name;
+  SegmentationLossDesc desc;
+  BufferId prediction = no_buffer;  ///< training: its gradient is written over it
+  bool contributes = true;          ///< to the sum over ranks
+};
+
 /// What the network takes: own voxels go into `tile` ([N, tile.box, C] f32), which may hold margins too. Its box
 /// depends on network, grid and input partition alone, so that plans of every mode and batch can take it from the same
 /// place.
@@ -99,7 +132,8 @@ struct InputUnit {
   GlobalShape shape;
   Box own;
   Tile tile;
-  Tile gradient;  ///< with CompileOptions::input_gradient: where the input's gradient is left
+  Tile gradient;                ///< with CompileOptions::input_gradient: where the input's gradient is left
+  BufferId labels = no_buffer;  ///< [N, own] bytes, beside the input, where the loss is on labels
 };
 
 /// What it gives: the prediction (before the loss) on this rank, [N, own, C] f32.
@@ -110,7 +144,7 @@ struct OutputUnit {
   BufferId buffer = no_buffer;
 };
 
-/// A copy of `region` from one buffer's box to another's on this rank.
+/// A copy of `region` from one tensor to another on this rank.
 struct CopyUnit {
   std::string name;
   std::int64_t samples = 0;
@@ -118,7 +152,8 @@ struct CopyUnit {
   Tile from;
   Tile to;
   Box region;
-  bool clear = false;  ///< zero the target first: a gradient that is not all there
+  bool add = false;    ///< a further summand
+  bool clear = false;  ///< zero the target's buffer first: a gradient that is not all there
 };
 
 /// A run of parameters, neighbours in the flat gradient array, that is summed over all ranks in one go. Replicas of a
@@ -147,6 +182,8 @@ enum class StepKind {
   exchange_start,
   exchange_wait,
   copy,
+  upsample_forward,
+  upsample_backward,
   flatten_forward,
   flatten_backward,
   dense_forward,
@@ -155,6 +192,10 @@ enum class StepKind {
   loss,
   loss_sum_start,
   loss_sum_wait,
+  segmentation_sums,
+  segmentation_start,  ///< sums over ranks, then the loss and what its gradient needs
+  segmentation_wait,
+  segmentation_gradient,
   bucket_start,
   bucket_wait,
   update,
@@ -183,12 +224,13 @@ struct ParameterPlan {
   std::int64_t offset = 0;
 };
 
-/// Where a layer's tensors lie, for summaries.
+/// Where a stage's tensors lie, for summaries.
 struct LayerPlacement {
-  std::string layer;
-  GlobalShape out;
-  std::string partition;   ///< of the output, "2x1x1"
-  bool resharded = false;  ///< its input was moved to a coarser partition first
+  std::string name;
+  std::vector<NodeId> layers;  ///< in the stage; none in a copy
+  std::string partition;       ///< of the output, "2x1x1"
+  std::string copied_from;     ///< of a copy: what its input is called,
+  bool resharded = false;      ///< and whether it was partitioned otherwise
 };
 
 /// The network compiled for one rank: what it does, in order, and where everything lies.
@@ -208,9 +250,11 @@ struct Plan {
   OutputUnit output;
   std::vector<ConvolutionUnit> convolutions;
   std::vector<ChainUnit> chains;
+  std::vector<UpsampleUnit> upsamples;
   std::vector<DenseUnit> denses;
   std::vector<FlattenUnit> flattens;
   std::vector<LossUnit> losses;
+  std::vector<SegmentationUnit> segmentations;
   std::vector<ExchangePlan> exchanges;
   std::vector<CopyUnit> copies;
   std::vector<BucketUnit> buckets;
@@ -220,6 +264,7 @@ struct Plan {
   std::vector<LayerPlacement> placements;
 
   [[nodiscard]] std::int64_t input_bytes() const;           ///< of the input's buffer, which is not in the arena
+  [[nodiscard]] std::int64_t label_bytes() const;           ///< likewise; 0 without labels
   [[nodiscard]] std::int64_t halo_bytes_sent() const;       ///< a step's exchanges
   [[nodiscard]] std::int64_t message_buffer_bytes() const;  ///< held for them
   /// Weights, gradients and `optimizer_slots` state arrays, in bytes.
