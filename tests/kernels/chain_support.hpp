@@ -1,72 +1,13 @@
 #pragma once
 
-#include "halograd/kernels/chain.hpp"
-#include "kernels/support.hpp"
+#include "kernels/chain_cases.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <ostream>
+#include <cstring>
 
 namespace halograd::test {
-
-/// What a chain computes, on no rank in particular: one case for the reference, the fast kernels and the gradient
-/// checks.
-struct ChainCase {
-  const char* name = "";
-  std::int64_t samples = 1;
-  std::int64_t channels = 4;
-  Extent extent;
-  bool normalise = false;
-  float negative_slope = 1;
-  PoolKind pool = PoolKind::none;
-  Window window = {};
-  float keep = 1;
-};
-
-inline void PrintTo(const ChainCase& test, std::ostream* out) {
-  *out << test.name;
-}
-
-/// The chain on one rank that holds everything.
-inline ChainDesc whole_chain(const ChainCase& test) {
-  ChainDesc desc;
-  desc.samples = test.samples;
-  desc.channels = test.channels;
-  desc.in_extent = test.extent;
-  desc.in = Box::whole(test.extent);
-  desc.normalise = test.normalise;
-  desc.negative_slope = test.negative_slope;
-  desc.pool = test.pool;
-  desc.window = test.window;
-  desc.keep = test.keep;
-  desc.out_extent = test.window.output_extent(test.extent);
-  desc.out = Box::whole(desc.out_extent);
-  desc.dst = desc.out;
-  return desc;
-}
-
-/// The chain on the rank at `part` of the input partition, whose destination has `margin` more voxels on each side
-/// (inside the volume).
-inline ChainDesc part_chain(const ChainCase& test, const Partition& input, const Index& part, std::int64_t margin) {
-  ChainDesc desc = whole_chain(test);
-  const Partition output = input.derive(test.window);
-  desc.in = input.box(part);
-  desc.out = output.box(part);
-  desc.dst = desc.out;
-  desc.faces = halo_of(input, output, test.window, part);
-  for (int i = 0; i < 3; ++i) {
-    desc.dst.lo[i] = std::max<std::int64_t>(0, desc.out.lo[i] - margin);
-    desc.dst.hi[i] = std::min(desc.out_extent[i], desc.out.hi[i] + margin);
-    Index below = part;
-    Index above = part;
-    --below[i];
-    ++above[i];
-    if (part[i] > 0) desc.returned.lo[i] = halo_of(input, output, test.window, below).hi[i];
-    if (above[i] < input.parts()[i]) desc.returned.hi[i] = halo_of(input, output, test.window, above).lo[i];
-  }
-  return desc;
-}
 
 /// Elements of [N,D,H,W,C] over a box.
 inline std::int64_t elements(const ChainDesc& desc, const Box& box) {
@@ -96,6 +37,16 @@ inline Box returned_voxels(const ChainDesc& desc, int dimension, bool high) {
   box.lo[dimension] = high ? desc.in.hi[dimension] - desc.returned.hi[dimension] : desc.in.lo[dimension];
   box.hi[dimension] = high ? desc.in.hi[dimension] : desc.in.lo[dimension] + desc.returned.lo[dimension];
   return box;
+}
+
+/// Calls `body(index)` for every voxel of the box.
+template <typename Body>
+void for_each_index(const Box& box, const Body& body) {
+  for (std::int64_t d = box.lo.d; d < box.hi.d; ++d) {
+    for (std::int64_t h = box.lo.h; h < box.hi.h; ++h) {
+      for (std::int64_t w = box.lo.w; w < box.hi.w; ++w) body(Index{d, h, w});
+    }
+  }
 }
 
 /// The part of a [N,D,H,W,C] tensor over box `from` that lies in `to`; voxels outside `from` become `fill`.
@@ -139,6 +90,106 @@ struct Faces {
   }
 };
 
+/// A tensor over `box` in a buffer of `layout`, behind half of the spare channels; all around it stands `canary`.
+class LaidOut {
+public:
+  LaidOut(const ChainDesc& desc, const VoxelLayout& layout, const Box& box, const std::vector<float>& values,
+          float canary)
+      : desc_(desc),
+        layout_(layout),
+        box_(box),
+        canary_(canary),
+        buffer_(static_cast<std::size_t>(desc.samples * layout.sample_elements()), canary) {
+    std::size_t next = 0;
+    for_each_place([&](std::size_t at, bool mine) {
+      if (mine) buffer_[at] = values[next++];
+    });
+  }
+
+  [[nodiscard]] float* data() { return buffer_.data() + lead(); }
+
+  /// The tensor, dense over its box.
+  [[nodiscard]] std::vector<float> values() const {
+    std::vector<float> result;
+    for_each_place([&](std::size_t at, bool mine) {
+      if (mine) result.push_back(buffer_[at]);
+    });
+    return result;
+  }
+
+  /// Whether all that stands around the tensor is what stood there at first, bit by bit.
+  [[nodiscard]] bool surroundings_kept() const {
+    bool kept = true;
+    for_each_place([&](std::size_t at, bool mine) {
+      if (!mine && std::memcmp(&buffer_[at], &canary_, sizeof(float)) != 0) kept = false;
+    });
+    return kept;
+  }
+
+private:
+  [[nodiscard]] std::int64_t lead() const { return (layout_.pitch - desc_.channels) / 2; }
+
+  template <typename Body>
+  void for_each_place(const Body& body) const {
+    std::size_t at = 0;
+    for (std::int64_t n = 0; n < desc_.samples; ++n) {
+      for_each_index(layout_.box, [&](const Index& voxel) {
+        for (std::int64_t c = -lead(); c < layout_.pitch - lead(); ++c) {
+          body(at++, box_.contains(voxel) && c >= 0 && c < desc_.channels);
+        }
+      });
+    }
+  }
+
+  ChainDesc desc_;
+  VoxelLayout layout_;
+  Box box_;
+  float canary_;
+  std::vector<float> buffer_;
+};
+
+constexpr float untouched = -77.0F;
+inline const float nan_value = std::numeric_limits<float>::quiet_NaN();
+
+/// The samples that share statistics, set by set: [begin, end) and the set's number.
+template <typename Body>
+void for_each_set(std::int64_t samples, bool per_sample, const Body& body) {
+  if (!per_sample) return body(std::int64_t{0}, samples, std::size_t{0});
+  for (std::int64_t n = 0; n < samples; ++n) body(n, n + 1, static_cast<std::size_t>(n));
+}
+
+inline std::size_t set_count(const ChainDesc& desc) {
+  return static_cast<std::size_t>(desc.per_sample ? desc.samples : 1);
+}
+
+/// Mean and summed squared distance from it, in double, of a dense tensor [N, voxels, C]: [sets · C] each.
+struct Moments {
+  std::vector<double> mean, m2;
+  double count = 0;
+};
+
+template <typename T>
+Moments moments_by_definition(std::int64_t samples, std::int64_t channels, bool per_sample,
+                              const std::vector<T>& tensor) {
+  Moments result;
+  for_each_set(samples, per_sample, [&](std::int64_t begin, std::int64_t end, std::size_t) {
+    const std::size_t step = static_cast<std::size_t>(channels);
+    const std::size_t sample = tensor.size() / static_cast<std::size_t>(samples);
+    const std::size_t first = static_cast<std::size_t>(begin) * sample;
+    const std::size_t last = static_cast<std::size_t>(end) * sample;
+    result.count = static_cast<double>((last - first) / step);
+    for (std::size_t c = 0; c < step; ++c) {
+      double mean = 0;
+      double m2 = 0;
+      for (std::size_t i = first + c; i < last; i += step) mean += static_cast<double>(tensor[i]) / result.count;
+      for (std::size_t i = first + c; i < last; i += step) m2 += std::pow(static_cast<double>(tensor[i]) - mean, 2);
+      result.mean.push_back(mean);
+      result.m2.push_back(m2);
+    }
+  });
+  return result;
+}
+
 /// One set of normalisation numbers, positive scales, centred shifts.
 struct NormNumbers {
   std::vector<float> mean, inverse_deviation, gamma, beta;
@@ -147,34 +198,38 @@ struct NormNumbers {
   }
 };
 
-/// gamma and beta at random, mean and deviation those of y (all of the tensor).
-inline NormNumbers batch_norm_of(const ChainDesc& desc, const std::vector<float>& y, std::uint64_t seed) {
+/// gamma and beta at random, mean and deviation those of y (all of the tensor, or of each sample).
+inline NormNumbers norm_of(const ChainDesc& desc, const std::vector<float>& y, std::uint64_t seed) {
+  const Moments moments = moments_by_definition(desc.samples, desc.channels, desc.per_sample, y);
   NormNumbers numbers;
   numbers.gamma = random_values(desc.channels, seed, 0.5, 1.5);
   numbers.beta = random_values(desc.channels, seed + 1, -0.5, 0.5);
-  const auto channels = static_cast<std::size_t>(desc.channels);
-  const double count = static_cast<double>(y.size() / channels);
-  for (std::size_t c = 0; c < channels; ++c) {
-    double sum = 0;
-    double squares = 0;
-    for (std::size_t i = c; i < y.size(); i += channels) sum += static_cast<double>(y[i]);
-    for (std::size_t i = c; i < y.size(); i += channels)
-      squares += std::pow(static_cast<double>(y[i]) - sum / count, 2);
-    numbers.mean.push_back(static_cast<float>(sum / count));
-    numbers.inverse_deviation.push_back(static_cast<float>(1 / std::sqrt(squares / count + 1e-5)));
+  numbers.mean.assign(moments.mean.begin(), moments.mean.end());
+  for (const double m2 : moments.m2) {
+    numbers.inverse_deviation.push_back(static_cast<float>(1 / std::sqrt(m2 / moments.count + 1e-5)));
   }
   return numbers;
 }
 
-/// Calls `body(index)` for every voxel of the box.
-template <typename Body>
-void for_each_index(const Box& box, const Body& body) {
-  for (std::int64_t d = box.lo.d; d < box.hi.d; ++d) {
-    for (std::int64_t h = box.lo.h; h < box.hi.h; ++h) {
-      for (std::int64_t w = box.lo.w; w < box.hi.w; ++w) body(Index{d, h, w});
+/// What the statistics add to the gradient of y, from the sums over everything that shares them, `count` elements a
+/// channel (Ioffe and Szegedy 2015). Without normalisation nothing.
+struct StatisticsGradient {
+  std::vector<double> offset, pull;
+
+  StatisticsGradient(const ChainDesc& desc, const NormNumbers& norm, const std::vector<double>& sums, double count) {
+    const auto channels = static_cast<std::size_t>(desc.channels);
+    for (std::size_t i = 0; i < set_count(desc) * channels && desc.normalise; ++i) {
+      const std::size_t set = i / channels;
+      const std::size_t c = i % channels;
+      const double scale = static_cast<double>(norm.gamma[c]) * static_cast<double>(norm.inverse_deviation[i]);
+      offset.push_back(-scale * sums[2 * set * channels + c] / count);
+      pull.push_back(-scale * sums[(2 * set + 1) * channels + c] / count);
     }
   }
-}
+  [[nodiscard]] NormGradient view() const {
+    return offset.empty() ? NormGradient{} : NormGradient{offset.data(), pull.data()};
+  }
+};
 
 inline std::size_t element_at(const ChainDesc& desc, const Box& box, std::int64_t n, const Index& at, std::int64_t c) {
   const Extent e = box.extent();
@@ -187,14 +242,13 @@ inline std::vector<double> naive_activation(const ChainCase& test, const std::ve
                                             const std::vector<double>& gamma, const std::vector<double>& beta) {
   std::vector<double> a = y;
   const auto channels = static_cast<std::size_t>(test.channels);
-  const double count = static_cast<double>(y.size() / channels);
-  for (std::size_t c = 0; c < channels && test.normalise; ++c) {
-    double mean = 0;
-    double variance = 0;
-    for (std::size_t i = c; i < y.size(); i += channels) mean += y[i] / count;
-    for (std::size_t i = c; i < y.size(); i += channels) variance += (y[i] - mean) * (y[i] - mean) / count;
-    for (std::size_t i = c; i < y.size(); i += channels) {
-      a[i] = (y[i] - mean) / std::sqrt(variance + 1e-5) * gamma[c] + beta[c];
+  if (test.normalise) {
+    const Moments moments = moments_by_definition(test.samples, test.channels, test.per_sample, y);
+    const std::size_t set_elements = test.per_sample ? y.size() / static_cast<std::size_t>(test.samples) : y.size();
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t c = i % channels;
+      const std::size_t at = i / set_elements * channels + c;
+      a[i] = (y[i] - moments.mean[at]) / std::sqrt(moments.m2[at] / moments.count + 1e-5) * gamma[c] + beta[c];
     }
   }
   for (double& value : a) value = value > 0 ? value : static_cast<double>(test.negative_slope) * value;
@@ -230,102 +284,6 @@ inline std::vector<double> naive_chain(const ChainCase& test, const std::vector<
     });
   }
   return result;
-}
-
-/// The chains that every test runs through: pools of both kinds and windows, with and without each other part.
-inline std::vector<ChainCase> chain_cases() {
-  const Window halve{Extent::cube(2), Extent::cube(2), {}};
-  const Window centred{Extent::cube(3), Extent::cube(2), Extent::cube(1)};
-  const Window slide{Extent::cube(3), Extent::cube(1), Extent::cube(1)};
-  const Window mixed{{2, 3, 1}, {2, 2, 1}, {0, 1, 0}};
-  const PoolKind average = PoolKind::average;
-  const PoolKind largest = PoolKind::max;
-  return {
-      {.name = "activation", .samples = 2, .channels = 4, .extent = {5, 4, 6}, .negative_slope = 0.01F},
-      {.name = "normalise", .samples = 2, .channels = 16, .extent = {4, 5, 6}, .normalise = true},
-      {.name = "normalise_relu",
-       .samples = 3,
-       .channels = 20,
-       .extent = {5, 5, 4},
-       .normalise = true,
-       .negative_slope = 0},
-      {.name = "dropout", .samples = 3, .channels = 32, .extent = {2, 3, 4}, .negative_slope = 0.01F, .keep = 0.8F},
-      {.name = "average2",
-       .samples = 2,
-       .channels = 3,
-       .extent = {8, 6, 7},
-       .negative_slope = 0.01F,
-       .pool = average,
-       .window = halve},
-      {.name = "average3",
-       .samples = 1,
-       .channels = 16,
-       .extent = {9, 8, 7},
-       .negative_slope = 0.01F,
-       .pool = average,
-       .window = centred},
-      {.name = "average3_slide",
-       .samples = 2,
-       .channels = 20,
-       .extent = {6, 6, 6},
-       .negative_slope = 0,
-       .pool = average,
-       .window = slide},
-      {.name = "max2",
-       .samples = 2,
-       .channels = 32,
-       .extent = {6, 8, 6},
-       .negative_slope = 0.01F,
-       .pool = largest,
-       .window = halve},
-      {.name = "max3",
-       .samples = 2,
-       .channels = 4,
-       .extent = {8, 9, 8},
-       .negative_slope = 0.5F,
-       .pool = largest,
-       .window = centred},
-      {.name = "mixed_windows",
-       .samples = 2,
-       .channels = 7,
-       .extent = {8, 7, 6},
-       .negative_slope = 0.1F,
-       .pool = average,
-       .window = mixed},
-      {.name = "norm_average3",
-       .samples = 2,
-       .channels = 16,
-       .extent = {8, 7, 9},
-       .normalise = true,
-       .negative_slope = 0.01F,
-       .pool = average,
-       .window = centred},
-      {.name = "norm_max2",
-       .samples = 2,
-       .channels = 20,
-       .extent = {7, 6, 8},
-       .normalise = true,
-       .negative_slope = 0.01F,
-       .pool = largest,
-       .window = halve},
-      {.name = "everything",
-       .samples = 2,
-       .channels = 32,
-       .extent = {8, 8, 6},
-       .normalise = true,
-       .negative_slope = 0.01F,
-       .pool = largest,
-       .window = centred,
-       .keep = 0.7F},
-      {.name = "wide",
-       .samples = 1,
-       .channels = 256,
-       .extent = {4, 4, 5},
-       .normalise = true,
-       .negative_slope = 0.01F,
-       .pool = average,
-       .window = centred},
-  };
 }
 
 }  // namespace halograd::test

@@ -16,56 +16,91 @@ std::vector<double> to_double(const std::vector<float>& values) {
 /// What one rank that holds everything computes: the outputs, the gradient of y and the sums behind it.
 struct WholeRun {
   std::vector<float> out;
-  std::vector<float> dy;
+  std::vector<float> dy;  ///< less what `accumulate` found there
   std::vector<std::uint8_t> argmax;
   std::vector<double> sums;
 };
 
-WholeRun run_whole(Backend backend, const ChainCase& test, const std::vector<float>& y, const NormNumbers& norm,
-                   const std::vector<float>& dout) {
-  const ChainDesc desc = whole_chain(test);
-  const auto chain = make_chain(backend, desc);
-  WholeRun run{std::vector<float>(dout.size(), 1e30F), std::vector<float>(y.size(), 1e30F),
-               std::vector<std::uint8_t>(dout.size(), 255),
-               std::vector<double>(static_cast<std::size_t>(2 * test.channels))};
-  chain->forward(y.data(), {}, norm.view(), dropout_key, desc.out, run.out.data(), run.argmax.data());
-  if (test.normalise) {
-    chain->backward_sums(y.data(), {}, norm.view(), dout.data(), run.argmax.data(), dropout_key, desc.in,
-                         run.sums.data());
-  }
-  const double count = static_cast<double>(test.samples * test.extent.volume());
-  chain->backward_data(y.data(), {}, norm.view(), dout.data(), run.argmax.data(), dropout_key,
-                       test.normalise ? run.sums.data() : nullptr, count, run.dy.data());
-  return run;
-}
-
 class ChainTest : public testing::TestWithParam<std::tuple<Backend, ChainCase>> {
 protected:
+  void SetUp() override {
+    const ChainDesc desc = this->desc();
+    y_ = random_values(elements(desc, desc.in), 1);
+    dout_ = random_values(elements(desc, desc.out), 2);
+    norm_ = norm_of(desc, y_, 3);
+    held_ = desc.accumulate ? random_values(elements(desc, desc.in), 5) : std::vector<float>(y_.size(), nan_value);
+  }
+
   [[nodiscard]] Backend backend() const { return std::get<0>(GetParam()); }
   [[nodiscard]] const ChainCase& test() const { return std::get<1>(GetParam()); }
   [[nodiscard]] ChainDesc desc() const { return whole_chain(test()); }
-  [[nodiscard]] std::vector<float> y() const { return random_values(elements(desc(), desc().in), 1); }
-  [[nodiscard]] std::vector<float> dout() const { return random_values(elements(desc(), desc().out), 2); }
-  [[nodiscard]] NormNumbers norm() const { return batch_norm_of(desc(), y(), 3); }
+  [[nodiscard]] double count() const {
+    return static_cast<double>((test().per_sample ? 1 : test().samples) * test().extent.volume());
+  }
+  /// y where the backward pass may look at it.
+  [[nodiscard]] static bool reads_y(const ChainDesc& desc) { return desc.normalise || desc.negative_slope != 1; }
+
+  /// The gradient of y from one call. In place over y where that is allowed, so long as nobody wants both.
+  [[nodiscard]] std::vector<float> backward_data(Chain& chain, const ChainDesc& desc, const std::vector<float>& dout,
+                                                 const std::vector<std::uint8_t>& argmax,
+                                                 const NormGradient& statistics, bool in_place) const {
+    LaidOut y(desc, desc.src, desc.in, y_, nan_value);
+    LaidOut given(desc, desc.dst, desc.out.intersect(desc.dst.box), dout, nan_value);
+    LaidOut apart(desc, desc.src, desc.in, held_, untouched);
+    LaidOut& dy = in_place ? y : apart;
+    chain.backward_data(reads_y(desc) ? y.data() : nullptr, {}, norm_.view(), given.data(), argmax.data(), dropout_key,
+                        statistics, dy.data());
+    EXPECT_TRUE(dy.surroundings_kept());
+    std::vector<float> result = dy.values();
+    for (std::size_t i = 0; i < result.size() && desc.accumulate; ++i) result[i] -= held_[i];
+    return result;
+  }
+
+  [[nodiscard]] WholeRun run(const ChainDesc& desc, const std::vector<float>& dout) const {
+    const auto chain = make_chain(backend(), desc);
+    const Box written = desc.out.intersect(desc.dst.box);
+    const auto outputs = static_cast<std::size_t>(elements(desc, written));
+    LaidOut y(desc, desc.src, desc.in, y_, nan_value);
+    LaidOut dst(desc, desc.dst, written, std::vector<float>(outputs, 1e30F), untouched);
+    WholeRun run;
+    run.argmax.assign(static_cast<std::size_t>(elements(desc, desc.out)), 255);
+    run.sums.resize(set_count(desc) * static_cast<std::size_t>(2 * desc.channels));
+    chain->forward(y.data(), {}, norm_.view(), dropout_key, desc.out, dst.data(), run.argmax.data());
+    EXPECT_TRUE(dst.surroundings_kept());
+    run.out = dst.values();
+    LaidOut given(desc, desc.dst, written, dout, nan_value);
+    if (desc.normalise) {
+      chain->backward_sums(y.data(), {}, norm_.view(), given.data(), run.argmax.data(), dropout_key, desc.in,
+                           run.sums.data());
+    }
+    run.dy = backward_data(*chain, desc, dout, run.argmax, statistics(run.sums).view(), false);
+    return run;
+  }
+  [[nodiscard]] WholeRun run() const { return run(desc(), dout_); }
+
+  [[nodiscard]] StatisticsGradient statistics(const std::vector<double>& sums) const {
+    return {desc(), norm_, sums, count()};
+  }
+
+  std::vector<float> y_, dout_, held_;
+  NormNumbers norm_;
 };
 
 TEST_P(ChainTest, ForwardMatchesTheDefinition) {
-  const auto expected =
-      naive_chain(test(), to_double(y()), to_double(norm().gamma), to_double(norm().beta), dropout_key);
-  EXPECT_LT(relative_l2(run_whole(backend(), test(), y(), norm(), dout()).out, expected), 1e-5);
+  const auto expected = naive_chain(test(), to_double(y_), to_double(norm_.gamma), to_double(norm_.beta), dropout_key);
+  EXPECT_LT(relative_l2(run().out, expected), 1e-5);
 }
 
 TEST_P(ChainTest, GradientMatchesFiniteDifferences) {
-  const auto values = to_double(y());
-  const auto gamma = to_double(norm().gamma);
-  const auto beta = to_double(norm().beta);
-  const auto weights = dout();
-  const WholeRun run = run_whole(backend(), test(), y(), norm(), weights);
+  const auto values = to_double(y_);
+  const auto gamma = to_double(norm_.gamma);
+  const auto beta = to_double(norm_.beta);
+  const WholeRun run = this->run();
   const auto loss = [&](const std::vector<double>& at, const std::vector<double>& scale,
                         const std::vector<double>& shift) {
     const auto out = naive_chain(test(), at, scale, shift, dropout_key);
     double sum = 0;
-    for (std::size_t i = 0; i < out.size(); ++i) sum += out[i] * static_cast<double>(weights[i]);
+    for (std::size_t i = 0; i < out.size(); ++i) sum += out[i] * static_cast<double>(dout_[i]);
     return sum;
   };
   const double step = 1e-6;
@@ -86,88 +121,66 @@ TEST_P(ChainTest, GradientMatchesFiniteDifferences) {
   expected.clear();
   got.clear();
   const auto channels = static_cast<std::size_t>(test().channels);
+  // Every set of statistics has its own share of the gradients of gamma and beta.
+  const auto total = [&](std::size_t i) {
+    double sum = 0;
+    for (std::size_t set = 0; set < set_count(desc()); ++set) sum += run.sums[2 * set * channels + i];
+    return sum;
+  };
   for (std::size_t c = 0; c < channels; c += channels / 8 + 1) {
     expected.push_back(slope(beta, c, [&](const auto& shift) { return loss(values, gamma, shift); }));
-    got.push_back(run.sums[c]);
+    got.push_back(total(c));
     expected.push_back(slope(gamma, c, [&](const auto& scale) { return loss(values, scale, beta); }));
-    got.push_back(run.sums[channels + c]);
+    got.push_back(total(channels + c));
   }
   EXPECT_LT(relative_l2(got, expected), 1e-4);
 }
 
 TEST_P(ChainTest, FixedStatisticsDropTheirTerms) {
-  const WholeRun whole = run_whole(backend(), test(), y(), norm(), dout());
+  const WholeRun whole = run();
   const auto chain = make_chain(backend(), desc());
-  // In place: the gradient may overwrite y.
-  std::vector<float> fixed = y();
-  chain->backward_data(fixed.data(), {}, norm().view(), dout().data(), whole.argmax.data(), dropout_key, nullptr, 1,
-                       fixed.data());
-  const double count = static_cast<double>(test().samples * test().extent.volume());
-  const auto values = y();
-  const auto numbers = norm();
+  const auto fixed = backward_data(*chain, desc(), dout_, whole.argmax, {}, !test().accumulate);
+  const StatisticsGradient terms = statistics(whole.sums);
   const auto channels = static_cast<std::size_t>(test().channels);
-  std::vector<double> rebuilt(fixed.size());
-  for (std::size_t i = 0; i < fixed.size(); ++i) {
-    const std::size_t c = i % channels;
-    const double unit = (static_cast<double>(values[i]) - static_cast<double>(numbers.mean[c])) *
-                        static_cast<double>(numbers.inverse_deviation[c]);
-    rebuilt[i] = static_cast<double>(fixed[i]) - static_cast<double>(numbers.gamma[c] * numbers.inverse_deviation[c]) *
-                                                     (whole.sums[c] / count + unit * whole.sums[channels + c] / count);
+  const std::size_t set_elements = y_.size() / set_count(desc());
+  std::vector<double> rebuilt = to_double(fixed);
+  for (std::size_t i = 0; i < fixed.size() && test().normalise; ++i) {
+    const std::size_t at = i / set_elements * channels + i % channels;
+    const double unit = (static_cast<double>(y_[i]) - static_cast<double>(norm_.mean[at])) *
+                        static_cast<double>(norm_.inverse_deviation[at]);
+    rebuilt[i] += terms.offset[at] + unit * terms.pull[at];
   }
   EXPECT_LT(relative_l2(whole.dy, rebuilt), 1e-5);
 }
 
 TEST_P(ChainTest, BackwardDataInPlaceGivesTheSame) {
-  const WholeRun whole = run_whole(backend(), test(), y(), norm(), dout());
+  if (test().accumulate) return;
+  const WholeRun whole = run();
   const auto chain = make_chain(backend(), desc());
-  std::vector<float> inout = y();
-  const double count = static_cast<double>(test().samples * test().extent.volume());
-  chain->backward_data(inout.data(), {}, norm().view(), dout().data(), whole.argmax.data(), dropout_key,
-                       test().normalise ? whole.sums.data() : nullptr, count, inout.data());
-  EXPECT_EQ(inout, whole.dy);
+  EXPECT_EQ(backward_data(*chain, desc(), dout_, whole.argmax, statistics(whole.sums).view(), true), whole.dy);
 }
 
 TEST_P(ChainTest, MomentsAreMeanAndSquaredDistance) {
   // Far from zero, so that E[x²] − E[x]² in float would lose every digit.
   const auto values = random_values(elements(desc(), desc().in), 4, 1000, 1001);
-  const auto channels = static_cast<std::size_t>(test().channels);
-  std::vector<double> mean(channels, 5), m2(channels, 5), expected_mean(channels), expected_m2(channels);
-  const double count = static_cast<double>(values.size() / channels);
-  for (std::size_t i = 0; i < values.size(); ++i) expected_mean[i % channels] += static_cast<double>(values[i]) / count;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    expected_m2[i % channels] += std::pow(static_cast<double>(values[i]) - expected_mean[i % channels], 2);
-  }
-  make_chain(backend(), desc())->moments(values.data(), mean.data(), m2.data());
-  EXPECT_LT(relative_l2(mean, expected_mean), 1e-12);
-  EXPECT_LT(relative_l2(m2, expected_m2), 1e-9);
+  LaidOut y(desc(), desc().src, desc().in, values, nan_value);
+  const Moments expected = moments_by_definition(test().samples, test().channels, test().per_sample, values);
+  std::vector<double> mean(expected.mean.size(), 5), m2(expected.mean.size(), 5);
+  make_chain(backend(), desc())->moments(y.data(), mean.data(), m2.data());
+  EXPECT_LT(relative_l2(mean, expected.mean), 1e-12);
+  EXPECT_LT(relative_l2(m2, expected.m2), 1e-9);
 }
 
 TEST_P(ChainTest, DestinationMayLeaveOutputsOut) {
   ChainDesc narrow = desc();
-  for (int i = 0; i < 3; ++i) narrow.dst.hi[i] = std::max<std::int64_t>(1, narrow.dst.hi[i] - 1);
-  const WholeRun whole = run_whole(backend(), test(), y(), norm(), dout());
-  const auto chain = make_chain(backend(), narrow);
-  std::vector<float> out(static_cast<std::size_t>(elements(narrow, narrow.dst)));
-  std::vector<std::uint8_t> argmax(whole.argmax.size());
-  const auto values = y();
-  chain->forward(values.data(), {}, norm().view(), dropout_key, narrow.out, out.data(), argmax.data());
-  EXPECT_EQ(out, cut(narrow, whole.out, narrow.out, narrow.dst, 0.0F));
-
+  narrow.dst.box = narrow.out;
+  for (int i = 0; i < 3; ++i) narrow.dst.box.hi[i] = std::max<std::int64_t>(1, narrow.out.hi[i] - 1);
+  const auto given = cut(narrow, dout_, narrow.out, narrow.dst.box, 0.0F);
+  const WholeRun got = run(narrow, given);
+  EXPECT_EQ(got.out, cut(narrow, run().out, narrow.out, narrow.dst.box, 0.0F));
   // The left-out outputs' gradient is zero: the same as the whole chain given zeros there.
-  const auto given = cut(narrow, dout(), narrow.out, narrow.dst, 0.0F);
-  const auto with_zeros = cut(narrow, given, narrow.dst, narrow.out, 0.0F);
-  ChainCase plain = test();
-  const WholeRun expected = run_whole(backend(), plain, values, norm(), with_zeros);
-  std::vector<double> sums(whole.sums.size());
-  if (plain.normalise) {
-    chain->backward_sums(values.data(), {}, norm().view(), given.data(), argmax.data(), dropout_key, narrow.in,
-                         sums.data());
-  }
-  std::vector<float> dy(values.size());
-  chain->backward_data(values.data(), {}, norm().view(), given.data(), argmax.data(), dropout_key,
-                       plain.normalise ? sums.data() : nullptr,
-                       static_cast<double>(plain.samples * plain.extent.volume()), dy.data());
-  EXPECT_LT(relative_l2(dy, expected.dy), 1e-6);
+  const WholeRun expected = run(desc(), cut(narrow, given, narrow.dst.box, narrow.out, 0.0F));
+  EXPECT_LT(relative_l2(got.dy, expected.dy), 1e-6);
 }
 
 std::string chain_test_name(const testing::TestParamInfo<std::tuple<Backend, ChainCase>>& info) {

@@ -23,6 +23,11 @@ struct Conv3dDesc {
   Extent pad_lo = {};
   bool input_gradient = true;  ///< whether backward_data will be called
   bool training = true;        ///< whether backward_weights (and backward_data) will be called
+  bool backwards = false;      ///< serves a deconvolution: backward_data and forward, and their conditions, swap roles
+
+  [[nodiscard]] bool calls_forward() const { return !backwards || (training && input_gradient); }
+  [[nodiscard]] bool calls_backward_data() const { return backwards || (training && input_gradient); }
+  [[nodiscard]] bool calls_backward_weights() const { return training; }
 
   /// Multiply-adds count as two; a sum over the output voxels, padding included.
   [[nodiscard]] double forward_flops() const {

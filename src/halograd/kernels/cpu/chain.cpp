@@ -6,6 +6,7 @@
 #include "halograd/kernels/cpu/chain_moments.hpp"
 #include "halograd/kernels/cpu/chain_parts.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace halograd::cpu {
@@ -30,19 +31,19 @@ public:
         shift_[c] = norm.beta[c];
       }
     }
-    return {mean_.data(), scale_.data(), shift_.data(), desc_.negative_slope};
+    return {mean_.data(), scale_.data(), shift_.data(), desc_.negative_slope, leaves_y_as_it_is(desc_)};
   }
 
-  /// The gradient's way through the statistics: −scale · (sums₀ + ẑ · sums₁) / count.
-  Correction correction(const Normalisation& norm, const double* sums, double count) {
-    const bool flows = desc_.normalise && sums != nullptr;
-    for (std::size_t c = 0; c < mean_.size(); ++c) {
-      const double scale =
-          flows ? static_cast<double>(norm.gamma[c]) * static_cast<double>(norm.inverse_deviation[c]) : 0;
-      offset_[c] = flows ? static_cast<float>(-scale * sums[c] / count) : 0.0F;
-      pull_[c] = flows ? static_cast<float>(-scale * static_cast<double>(norm.inverse_deviation[c]) *
-                                            sums[mean_.size() + c] / count)
-                       : 0.0F;
+  /// The gradient's way through the statistics, for y − mean instead of ẑ.
+  Correction correction(const Normalisation& norm, const NormGradient& statistics) {
+    const bool flows = desc_.normalise && statistics.offset != nullptr;
+    for (std::size_t c = 0; c < mean_.size() && flows; ++c) {
+      offset_[c] = static_cast<float>(statistics.offset[c]);
+      pull_[c] = static_cast<float>(statistics.pull[c] * static_cast<double>(norm.inverse_deviation[c]));
+    }
+    if (!flows) {
+      std::fill(offset_.begin(), offset_.end(), 0.0F);
+      std::fill(pull_.begin(), pull_.end(), 0.0F);
     }
     return {offset_.data(), pull_.data()};
   }
@@ -58,24 +59,42 @@ private:
   std::vector<float> pull_;
 };
 
+/// Samples that share statistics, which begin at number `statistics` of each array.
+struct SampleSet {
+  Range samples;
+  std::int64_t statistics = 0;
+
+  [[nodiscard]] Normalisation of(const Normalisation& norm) const {
+    if (norm.mean == nullptr) return norm;
+    return {norm.mean + statistics, norm.inverse_deviation + statistics, norm.gamma, norm.beta};
+  }
+  [[nodiscard]] NormGradient of(const NormGradient& gradient) const {
+    if (gradient.offset == nullptr) return gradient;
+    return {gradient.offset + statistics, gradient.pull + statistics};
+  }
+};
+
 class CpuChain final : public Chain {
 public:
   explicit CpuChain(const ChainDesc& desc)
       : desc_(desc),
         constants_(desc),
-        moments_(desc.channels),
+        moments_(desc),
         forward_(desc),
         backward_(desc),
         weighted_(static_cast<std::size_t>(desc.channels)) {}
 
   void moments(const float* y, double* mean, double* m2) override {
-    moments_.run(y, desc_.samples * desc_.in.volume(), mean, m2);
+    for_each_set(
+        [&](const SampleSet& set) { moments_.run(y, set.samples, mean + set.statistics, m2 + set.statistics); });
   }
 
   void forward(const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
                const DropoutKey& dropout, const Box& part, float* dst, std::uint8_t* argmax) override {
-    const Activation activation = constants_.activation(norm);
-    forward_.run({y, faces, activation, dropout, dst, desc_.training ? argmax : nullptr}, part);
+    for_each_set([&](const SampleSet& set) {
+      const Activation activation = constants_.activation(set.of(norm));
+      forward_.run({y, faces, activation, dropout, dst, desc_.training ? argmax : nullptr, set.samples}, part);
+    });
   }
 
   void backward_faces(const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
@@ -86,21 +105,28 @@ public:
   void backward_sums(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
                      const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
                      double* sums) override {
-    const Activation activation = constants_.activation(norm);
-    weighted_.assign(weighted_.size(), 0.0);
-    backward_.sums({y, received, activation, {dout, argmax, dropout}}, part, sums, weighted_.data());
-    for (std::size_t c = 0; c < weighted_.size(); ++c) {
-      const double inverse_deviation = desc_.normalise ? static_cast<double>(norm.inverse_deviation[c]) : 1.0;
-      sums[weighted_.size() + c] += weighted_[c] * inverse_deviation;
-    }
+    for_each_set([&](const SampleSet& set) {
+      const Normalisation here = set.of(norm);
+      const Activation activation = constants_.activation(here);
+      double* const plain = sums + 2 * set.statistics;
+      double* const with_unit = plain + desc_.channels;
+      weighted_.assign(weighted_.size(), 0.0);
+      backward_.sums({y, received, activation, {dout, argmax, dropout}, set.samples}, part, plain, weighted_.data());
+      for (std::size_t c = 0; c < weighted_.size(); ++c) {
+        with_unit[c] += weighted_[c] * (desc_.normalise ? static_cast<double>(here.inverse_deviation[c]) : 1.0);
+      }
+    });
   }
 
   void backward_data(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
-                     const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const double* sums,
-                     double count, float* dy) override {
-    const Activation activation = constants_.activation(norm);
-    const Correction correction = constants_.correction(norm, sums, count);
-    backward_.data({y, received, activation, {dout, argmax, dropout}}, correction, dy);
+                     const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
+                     const NormGradient& statistics, float* dy) override {
+    for_each_set([&](const SampleSet& set) {
+      const Normalisation here = set.of(norm);
+      const Activation activation = constants_.activation(here);
+      const Correction correction = constants_.correction(here, set.of(statistics));
+      backward_.data({y, received, activation, {dout, argmax, dropout}, set.samples}, correction, dy);
+    });
   }
 
   [[nodiscard]] std::int64_t held_bytes() const override {
@@ -109,6 +135,12 @@ public:
   }
 
 private:
+  template <typename Body>
+  void for_each_set(const Body& body) const {
+    if (!desc_.per_sample) return body(SampleSet{{0, desc_.samples}, 0});
+    for (std::int64_t n = 0; n < desc_.samples; ++n) body(SampleSet{{n, n + 1}, n * desc_.channels});
+  }
+
   ChainDesc desc_;
   ChannelConstants constants_;
   ChainMoments moments_;

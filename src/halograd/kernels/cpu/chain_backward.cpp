@@ -25,7 +25,8 @@ std::int64_t half_rounded_down(std::int64_t value) {
 
 bool has_pairs(const ChainDesc& desc) {
   const std::int64_t kernel = desc.window.kernel.w;
-  return desc.pool == PoolKind::average && desc.window.stride.w == 2 && (kernel == 2 || kernel == 3);
+  return desc.pool == PoolKind::average && desc.window.stride.w == 2 && (kernel == 2 || kernel == 3) &&
+         desc.src.pitch == desc.channels && !desc.accumulate;
 }
 
 bool overlap(const ChainDesc& desc) {
@@ -42,38 +43,93 @@ Pairs pairs_of(const ChainDesc& desc, const ReaderRows& readers, const Range& w)
   return {2 * lo + start, lo, hi - lo, hi == readers.outputs.hi};
 }
 
+template <typename T>
+Row<T> from_voxel(const Row<T>& row, std::int64_t at) {
+  return {row.data + at * row.pitch, row.pitch};
+}
+
+void clear(const Row<float>& row, const RowShape& shape) {
+  const bool dense = row.pitch == shape.channels;
+  if (dense) return void(std::fill_n(row.data, shape.voxels * shape.channels, 0.0F));
+  for (std::int64_t i = 0; i < shape.voxels; ++i) std::fill_n(row.data + i * row.pitch, shape.channels, 0.0F);
+}
+
+// What a row's gradient is used for. `voxels` and `pairs` take da that stands somewhere already; `target` says where to
+// gather the rest, from zero or what stands there on, and `gathered` that it is done.
+
+/// Gathers into scratch memory, one part of a row after the other.
+struct ScratchTarget {
+  std::int64_t channels;
+  float* scratch;
+
+  [[nodiscard]] Row<float> target(std::int64_t, std::int64_t count) const {
+    const Row<float> da{scratch, channels};
+    clear(da, {count, channels});
+    return da;
+  }
+};
+
 /// Makes the two sums of each channel.
-struct SumsUse {
+struct SumsUse : ScratchTarget {
   const RowKernels& kernels;
   const Activation& activation;
-  std::int64_t channels;
-  const float* y;  ///< of the row's first own voxel
+  Row<const float> y;  ///< from the row's first own voxel
   double* plain;
   double* weighted;
+  static constexpr bool takes_pairs = true;
 
-  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const float* da) const {
-    kernels.gradient_sums(activation, gain, {count, channels}, y + at * channels, da, plain, weighted);
+  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const Row<const float>& da) const {
+    kernels.gradient_sums(activation, gain, {count, channels}, from_voxel(y, at), da, plain, weighted);
+  }
+  void gathered(std::int64_t at, std::int64_t count, const Row<float>& da) const {
+    voxels(at, count, {1, activation.slope}, {da.data, da.pitch});
   }
   void pairs(std::int64_t at, const PairShape& shape, const Gain& gain, const float* const* g) const {
-    kernels.gradient_sums_pairs(activation, gain, shape, y + at * channels, g, plain, weighted);
+    kernels.gradient_sums_pairs(activation, gain, shape, y.data + at * channels, g, plain, weighted);
   }
 };
 
 /// Makes dy.
-struct DataUse {
+struct DataUse : ScratchTarget {
   const RowKernels& kernels;
   const Activation& activation;
   const Correction& correction;
-  std::int64_t channels;
-  const float* y;  ///< of the row's first own voxel
-  float* dy;       ///< likewise
+  Row<const float> y;  ///< from the row's first own voxel
+  Row<float> dy;       ///< likewise
+  bool accumulate;
+  static constexpr bool takes_pairs = true;
 
-  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const float* da) const {
-    kernels.gradient_data(activation, correction, gain, {count, channels}, y + at * channels, da, dy + at * channels);
+  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const Row<const float>& da) const {
+    kernels.gradient_data(activation, correction, gain, {count, channels}, from_voxel(y, at), da, from_voxel(dy, at),
+                          accumulate);
+  }
+  void gathered(std::int64_t at, std::int64_t count, const Row<float>& da) const {
+    voxels(at, count, {1, activation.slope}, {da.data, da.pitch});
   }
   void pairs(std::int64_t at, const PairShape& shape, const Gain& gain, const float* const* g) const {
-    kernels.gradient_data_pairs(activation, correction, gain, shape, y + at * channels, g, dy + at * channels);
+    kernels.gradient_data_pairs(activation, correction, gain, shape, y.data + at * channels, g,
+                                dy.data + at * channels);
   }
+};
+
+/// Makes dy where it is da: gathered in place, without a look at y.
+struct InPlaceUse {
+  const RowKernels& kernels;
+  std::int64_t channels;
+  Row<float> dy;  ///< from the row's first own voxel
+  bool accumulate;
+  static constexpr bool takes_pairs = false;
+
+  void voxels(std::int64_t at, std::int64_t count, const Gain&, const Row<const float>& da) const {
+    const RowShape shape{count, channels};
+    accumulate ? kernels.add_row(shape, da, from_voxel(dy, at)) : copy_row(shape, da, from_voxel(dy, at));
+  }
+  [[nodiscard]] Row<float> target(std::int64_t at, std::int64_t count) const {
+    const Row<float> da = from_voxel(dy, at);
+    if (!accumulate) clear(da, {count, channels});
+    return da;
+  }
+  void gathered(std::int64_t, std::int64_t, const Row<float>&) const {}
 };
 
 /// Calls `body(n, d, h)` for the rows [begin, end) of the box, samples outermost.
@@ -101,7 +157,7 @@ std::int64_t ChainBackward::held_bytes() const {
   std::int64_t bytes = 0;
   for (const Scratch& scratch : scratch_) {
     bytes +=
-        bytes_of(scratch.gather.sum) + bytes_of(scratch.gather.dropped) + bytes_of(scratch.da) + bytes_of(scratch.sums);
+        bytes_of(scratch.gather.sum) + bytes_of(scratch.gather.copy) + bytes_of(scratch.da) + bytes_of(scratch.sums);
   }
   return bytes;
 }
@@ -109,14 +165,15 @@ std::int64_t ChainBackward::held_bytes() const {
 void ChainBackward::faces(const OutputGradient& from, const FaceBuffers<float>& dfaces) {
   const auto fill = [&](float* buffer, const Box& box) {
     if (buffer == nullptr || box.empty()) return;
-    const BoxBuffer<float> face{buffer, box, desc_.channels};
+    const VoxelBuffer<float> face{buffer, {box, desc_.channels}};
     const Range w = range_of(box, 2);
     const std::int64_t rows = desc_.samples * box.extent().d * box.extent().h;
     const std::int64_t parts = part_count(rows * w.size() * desc_.channels, static_cast<std::int64_t>(scratch_.size()));
     for_each_part(parts, rows, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
       GatherScratch& scratch = scratch_[static_cast<std::size_t>(part)].gather;
       for_each_row(box, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
-        float* da = face.voxel(n, d, h, w.lo);
+        const Row<float> da = face.row(n, d, h, w.lo);
+        clear(da, {w.size(), desc_.channels});
         if (desc_.pool == PoolKind::max) {
           gather_.gather_max(from, n, d, h, w, scratch, da);
         } else {
@@ -132,22 +189,20 @@ void ChainBackward::faces(const OutputGradient& from, const FaceBuffers<float>& 
 }
 
 void ChainBackward::sums(const BackwardCall& call, const Box& part, double* plain, double* weighted) {
-  if (part.empty() || desc_.samples == 0) return;
-  const BoxBuffer<const float> y{call.y, desc_.in, desc_.channels};
+  if (part.empty() || call.samples.size() == 0) return;
+  const VoxelBuffer<const float> y{call.y, desc_.src};
   const std::int64_t channels = desc_.channels;
-  const std::int64_t rows = desc_.samples * part.extent().d * part.extent().h;
+  const std::int64_t rows = call.samples.size() * part.extent().d * part.extent().h;
   const std::int64_t parts =
-      std::min(rows, part_count(desc_.samples * part.volume() * channels, static_cast<std::int64_t>(scratch_.size())));
+      std::min(rows, part_count(rows * part.extent().w * channels, static_cast<std::int64_t>(scratch_.size())));
   for_each_part(parts, rows, [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
     Scratch& scratch = scratch_[static_cast<std::size_t>(index)];
     std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0);
     for_each_row(part, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
-      const SumsUse use{kernels_,
-                        call.activation,
-                        channels,
-                        y.voxel(n, d, h, desc_.in.lo.w),
-                        scratch.sums.data(),
-                        scratch.sums.data() + channels};
+      n += call.samples.lo;
+      const SumsUse use{
+          {channels, scratch.da.data()}, kernels_, call.activation, y.row(n, d, h, desc_.in.lo.w), scratch.sums.data(),
+          scratch.sums.data() + channels};
       visit_row(call, n, d, h, range_of(part, 2), scratch, use);
     });
   });
@@ -159,29 +214,44 @@ void ChainBackward::sums(const BackwardCall& call, const Box& part, double* plai
 }
 
 void ChainBackward::data(const BackwardCall& call, const Correction& correction, float* dy) {
-  if (desc_.in.empty() || desc_.samples == 0) return;
-  const BoxBuffer<const float> y{call.y, desc_.in, desc_.channels};
-  const BoxBuffer<float> result{dy, desc_.in, desc_.channels};
+  const VoxelBuffer<const float> y{call.y, desc_.src};
+  const VoxelBuffer<float> result{dy, desc_.src};
+  const std::int64_t w = desc_.in.lo.w;
+  if (leaves_y_as_it_is(desc_)) {
+    visit_own_rows(call, [&](std::int64_t n, std::int64_t d, std::int64_t h, Scratch&) {
+      return InPlaceUse{kernels_, desc_.channels, result.row(n, d, h, w), desc_.accumulate};
+    });
+  } else {
+    visit_own_rows(call, [&](std::int64_t n, std::int64_t d, std::int64_t h, Scratch& scratch) {
+      return DataUse{{desc_.channels, scratch.da.data()},
+                     kernels_,
+                     call.activation,
+                     correction,
+                     y.row(n, d, h, w),
+                     result.row(n, d, h, w),
+                     desc_.accumulate};
+    });
+  }
+}
+
+/// Hands each row of the rank's own voxels to what `make_use(n, d, h, scratch)` makes for it.
+template <typename MakeUse>
+void ChainBackward::visit_own_rows(const BackwardCall& call, const MakeUse& make_use) {
+  if (desc_.in.empty() || call.samples.size() == 0) return;
   const Extent extent = desc_.in.extent();
-  const std::int64_t parts =
-      part_count(desc_.samples * extent.volume() * desc_.channels, static_cast<std::int64_t>(scratch_.size()));
-  for_each_part(parts, desc_.samples * extent.d * extent.h,
-                [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
-                  Scratch& scratch = scratch_[static_cast<std::size_t>(index)];
-                  for_each_row(desc_.in, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
-                    const DataUse use{kernels_,
-                                      call.activation,
-                                      correction,
-                                      desc_.channels,
-                                      y.voxel(n, d, h, desc_.in.lo.w),
-                                      result.voxel(n, d, h, desc_.in.lo.w)};
-                    visit_row(call, n, d, h, range_of(desc_.in, 2), scratch, use);
-                  });
-                });
+  const std::int64_t rows = call.samples.size() * extent.d * extent.h;
+  const std::int64_t parts = part_count(rows * extent.w * desc_.channels, static_cast<std::int64_t>(scratch_.size()));
+  for_each_part(parts, rows, [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(index)];
+    for_each_row(desc_.in, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
+      n += call.samples.lo;
+      visit_row(call, n, d, h, range_of(desc_.in, 2), scratch, make_use(n, d, h, scratch));
+    });
+  });
 }
 
 /// Hands the gradient of a row's voxels `w` to `use`: straight from the sum over readers where that is all there is to
-/// it (no pooling, or pairs), gathered into scratch memory elsewhere.
+/// it (no pooling, or pairs), gathered elsewhere.
 template <typename Use>
 void ChainBackward::visit_row(const BackwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
                               Scratch& scratch, const Use& use) const {
@@ -193,11 +263,11 @@ void ChainBackward::visit_row(const BackwardCall& call, std::int64_t n, std::int
   if (desc_.pool == PoolKind::none) {
     done = direct.intersect(readers.outputs);
     if (done.size() > 0) {
-      const float* da = readers.rows[0] + (done.lo - readers.outputs.lo) * desc_.channels;
-      use.voxels(done.lo - desc_.in.lo.w, done.size(), {1, slope}, da);
+      const float* da = readers.rows[0] + (done.lo - readers.outputs.lo) * readers.pitch;
+      use.voxels(done.lo - desc_.in.lo.w, done.size(), {1, slope}, {da, readers.pitch});
     }
-  } else if (has_pairs(desc_)) {
-    const Pairs pairs = pairs_of(desc_, readers, direct);
+  } else if constexpr (Use::takes_pairs) {
+    const Pairs pairs = has_pairs(desc_) ? pairs_of(desc_, readers, direct) : Pairs{};
     done = pairs.voxels();
     if (pairs.count > 0) {
       for (std::int64_t row = 0; row < readers.count; ++row) {
@@ -218,14 +288,15 @@ template <typename Use>
 void ChainBackward::visit_gathered(const BackwardCall& call, const ReaderRows& readers, std::int64_t n, std::int64_t d,
                                    std::int64_t h, const Range& w, Scratch& scratch, const Use& use) const {
   if (w.size() == 0) return;
-  float* da = scratch.da.data();
+  const std::int64_t at = w.lo - desc_.in.lo.w;
+  const Row<float> da = use.target(at, w.size());
   if (desc_.pool == PoolKind::max) {
     gather_.gather_max(call.from, n, d, h, w, scratch.gather, da);
   } else {
     gather_.spread(readers, w, da);
   }
   add_received(call.received, n, d, h, w, da);
-  use.voxels(w.lo - desc_.in.lo.w, w.size(), {1, desc_.negative_slope}, da);
+  use.gathered(at, w.size(), da);
 }
 
 /// The voxels of `w` that no neighbour gave anything to: all but the ends, or none.
@@ -249,15 +320,15 @@ Range ChainBackward::without_received(const FaceBuffers<const float>& received, 
 }
 
 void ChainBackward::add_received(const FaceBuffers<const float>& received, std::int64_t n, std::int64_t d,
-                                 std::int64_t h, const Range& w, float* da) const {
+                                 std::int64_t h, const Range& w, const Row<float>& da) const {
   for (int i = 0; i < 3; ++i) {
     for (const Side side : {Side::lo, Side::hi}) {
       const float* buffer = (side == Side::lo ? received.lo : received.hi)[static_cast<std::size_t>(i)];
       const Box box = received_box(desc_, i, side);
       const Range both = w.intersect(range_of(box, 2));
       if (buffer == nullptr || both.size() == 0 || !box.contains(Index{d, h, both.lo})) continue;
-      kernels_.add_row(BoxBuffer<const float>{buffer, box, desc_.channels}.voxel(n, d, h, both.lo),
-                       both.size() * desc_.channels, da + (both.lo - w.lo) * desc_.channels);
+      const VoxelBuffer<const float> given{buffer, {box, desc_.channels}};
+      kernels_.add_row({both.size(), desc_.channels}, given.row(n, d, h, both.lo), from_voxel(da, both.lo - w.lo));
     }
   }
 }

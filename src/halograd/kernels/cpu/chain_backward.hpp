@@ -13,6 +13,7 @@ struct BackwardCall {
   const FaceBuffers<const float>& received;
   const Activation& activation;
   OutputGradient from;
+  Range samples;
 };
 
 /// The backward pass of a chain. Rows of input voxels are independent of each other: da is gathered from the outputs, z
@@ -27,7 +28,7 @@ public:
   /// Adds Σ dz and Σ dz·(y − mean) over the voxels `part`: [C] each.
   void sums(const BackwardCall& call, const Box& part, double* plain, double* weighted);
 
-  /// dy over `in`; may be y.
+  /// dy over `in`, assigned or added; may be y.
   void data(const BackwardCall& call, const Correction& correction, float* dy);
 
   [[nodiscard]] std::int64_t held_bytes() const;
@@ -35,11 +36,13 @@ public:
 private:
   struct Scratch {
     GatherScratch gather;
-    std::vector<float> da;     ///< [W, C]
+    std::vector<float> da;     ///< [W, C], dense
     std::vector<double> sums;  ///< [2·C]
     std::array<const float*, 4> from_pair;
   };
 
+  template <typename MakeUse>
+  void visit_own_rows(const BackwardCall& call, const MakeUse& make_use);
   template <typename Use>
   void visit_row(const BackwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
                  Scratch& scratch, const Use& use) const;
@@ -49,7 +52,7 @@ private:
   [[nodiscard]] Range without_received(const FaceBuffers<const float>& received, std::int64_t d, std::int64_t h,
                                        const Range& w) const;
   void add_received(const FaceBuffers<const float>& received, std::int64_t n, std::int64_t d, std::int64_t h,
-                    const Range& w, float* da) const;
+                    const Range& w, const Row<float>& da) const;
 
   ChainDesc desc_;
   const RowKernels& kernels_;

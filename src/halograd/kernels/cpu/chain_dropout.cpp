@@ -15,10 +15,14 @@ void apply_dropout(const RandomStream& stream, float keep, std::int64_t first, s
 }
 
 void apply_dropout(const ChainDesc& desc, const DropoutKey& key, std::int64_t n, const Index& at, std::int64_t voxels,
-                   float* values) {
+                   const Row<float>& row) {
   const Extent& extent = desc.out_extent;
   const std::int64_t voxel = (((key.first_sample + n) * extent.d + at.d) * extent.h + at.h) * extent.w + at.w;
-  apply_dropout(key.stream, desc.keep, voxel * desc.channels, voxels * desc.channels, values);
+  const std::int64_t channels = desc.channels;
+  if (row.pitch == channels) return apply_dropout(key.stream, desc.keep, voxel * channels, voxels * channels, row.data);
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    apply_dropout(key.stream, desc.keep, (voxel + i) * channels, channels, row.data + i * row.pitch);
+  }
 }
 
 }  // namespace halograd::cpu

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "halograd/kernels/chain.hpp"
+#include "halograd/kernels/cpu/chain_rows.hpp"
 
 namespace halograd::cpu {
 
@@ -9,6 +10,6 @@ void apply_dropout(const RandomStream& stream, float keep, std::int64_t first, s
 
 /// Likewise for the row of outputs from (n, d, h, w) on, n counted within this rank.
 void apply_dropout(const ChainDesc& desc, const DropoutKey& key, std::int64_t n, const Index& at, std::int64_t voxels,
-                   float* values);
+                   const Row<float>& row);
 
 }  // namespace halograd::cpu

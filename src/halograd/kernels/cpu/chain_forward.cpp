@@ -33,6 +33,7 @@ ChainForward::ChainForward(const ChainDesc& desc)
       scratch.rows.resize(size(desc.window.kernel.h * row));
       scratch.plane_held.resize(size(desc.window.kernel.d));
       scratch.row_held.resize(size(desc.window.kernel.h));
+      if (desc.dst.pitch != desc.channels) scratch.pooled.resize(size(row));
       scratch.summands.resize(size(std::max(desc.window.kernel.d, desc.window.kernel.h)));
     } else if (desc.pool == PoolKind::max) {
       scratch.winners.resize(size(row));
@@ -44,17 +45,18 @@ ChainForward::ChainForward(const ChainDesc& desc)
 std::int64_t ChainForward::held_bytes() const {
   std::int64_t bytes = 0;
   for (const Scratch& scratch : scratch_) {
-    bytes += bytes_of(scratch.planes) + bytes_of(scratch.rows) + bytes_of(scratch.voxel) + bytes_of(scratch.winners);
+    bytes += bytes_of(scratch.planes) + bytes_of(scratch.rows) + bytes_of(scratch.voxel) + bytes_of(scratch.pooled) +
+             bytes_of(scratch.winners);
   }
   return bytes;
 }
 
 void ChainForward::run(const ForwardCall& call, const Box& part) {
-  const Box box = part.intersect(desc_.dst);
-  if (box.empty() || desc_.samples == 0) return;
+  const Box box = part.intersect(desc_.dst.box);
+  if (box.empty() || call.samples.size() == 0) return;
   const Extent extent = box.extent();
-  const std::int64_t planes = desc_.samples * extent.d;
-  const std::int64_t elements = desc_.samples * box.volume() * desc_.channels * desc_.window.stride.volume();
+  const std::int64_t planes = call.samples.size() * extent.d;
+  const std::int64_t elements = call.samples.size() * box.volume() * desc_.channels * desc_.window.stride.volume();
   const std::int64_t parts = part_count(elements, static_cast<std::int64_t>(scratch_.size()));
   // Few planes and many threads: cut the rows finer, for the sake of the threads.
   const std::int64_t tiles =
@@ -67,7 +69,7 @@ void ChainForward::run(const ForwardCall& call, const Box& part) {
       const std::int64_t tile = column % tiles;
       const Box piece{{box.lo.d + d, box.lo.h + extent.h * tile / tiles, box.lo.w},
                       {box.lo.d + d + count, box.lo.h + extent.h * (tile + 1) / tiles, box.hi.w}};
-      run_tile(call, column / tiles, piece, scratch_[size(index)]);
+      run_tile(call, call.samples.lo + column / tiles, piece, scratch_[size(index)]);
       begin += count;
     }
   });
@@ -82,39 +84,42 @@ void ChainForward::run_tile(const ForwardCall& call, std::int64_t n, const Box& 
 }
 
 void ChainForward::finish_row(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t voxels,
-                              float* out) const {
+                              const Row<float>& out) const {
   if (desc_.training && desc_.keep < 1) apply_dropout(desc_, call.dropout, n, at, voxels, out);
 }
 
 void ChainForward::activate_tile(const ForwardCall& call, std::int64_t n, const Box& tile) const {
-  const BoxBuffer<const float> y{call.y, desc_.in, desc_.channels};
-  const BoxBuffer<float> dst{call.dst, desc_.dst, desc_.channels};
+  const VoxelBuffer<const float> y{call.y, desc_.src};
+  const VoxelBuffer<float> dst{call.dst, desc_.dst};
   const std::int64_t width = tile.extent().w;
   for (std::int64_t d = tile.lo.d; d < tile.hi.d; ++d) {
     for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
-      float* out = dst.voxel(n, d, h, tile.lo.w);
-      kernels_.activate(call.activation, {width, desc_.channels}, y.voxel(n, d, h, tile.lo.w), out);
+      const Row<float> out = dst.row(n, d, h, tile.lo.w);
+      kernels_.activate(call.activation, {width, desc_.channels}, y.row(n, d, h, tile.lo.w), out);
       finish_row(call, n, {d, h, tile.lo.w}, width, out);
     }
   }
 }
 
 void ChainForward::average_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const {
-  const BoxBuffer<float> dst{call.dst, desc_.dst, desc_.channels};
+  const VoxelBuffer<float> dst{call.dst, desc_.dst};
   const float share = 1.0F / static_cast<float>(desc_.window.kernel.volume());
-  const std::int64_t width = tile.extent().w;
+  const RowShape shape{tile.extent().w, desc_.channels};
+  const std::int64_t elements = shape.voxels * shape.channels;
   std::fill(scratch.plane_held.begin(), scratch.plane_held.end(), none_held);
   for (std::int64_t d = tile.lo.d; d < tile.hi.d; ++d) {
     const Range window = window_range(desc_, 0, d);
     for (std::int64_t id = window.lo; id < window.hi; ++id) pooled_plane(call, n, id, tile, scratch);
     for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
       for (std::int64_t id = window.lo; id < window.hi; ++id) {
-        scratch.summands[size(id - window.lo)] =
-            pooled_plane(call, n, id, tile, scratch) + (h - tile.lo.h) * width * desc_.channels;
+        scratch.summands[size(id - window.lo)] = pooled_plane(call, n, id, tile, scratch) + (h - tile.lo.h) * elements;
       }
-      float* out = dst.voxel(n, d, h, tile.lo.w);
-      kernels_.sum_rows(scratch.summands.data(), window.size(), width * desc_.channels, share, out);
-      finish_row(call, n, {d, h, tile.lo.w}, width, out);
+      const Row<float> out = dst.row(n, d, h, tile.lo.w);
+      const bool dense = out.pitch == shape.channels;
+      const Row<float> pooled = dense ? out : Row<float>{scratch.pooled.data(), shape.channels};
+      kernels_.sum_rows(scratch.summands.data(), window.size(), elements, share, pooled.data);
+      finish_row(call, n, {d, h, tile.lo.w}, shape.voxels, pooled);
+      if (!dense) copy_row(shape, {pooled.data, pooled.pitch}, out);
     }
   }
 }
@@ -150,7 +155,7 @@ const float* ChainForward::pooled_row(const ForwardCall& call, std::int64_t n, s
   const Range inside = interior(outputs);
   if (inside.size() > 0) {
     kernels_.pool_sum(call.activation, {inside.size(), channels}, row_window_,
-                      row.voxel(window_range(desc_, 2, inside.lo).lo), pooled + (inside.lo - outputs.lo) * channels);
+                      row.from(window_range(desc_, 2, inside.lo).lo), pooled + (inside.lo - outputs.lo) * channels);
   }
   for (std::int64_t w = outputs.lo; w < outputs.hi; ++w) {
     if (w == inside.lo && inside.size() > 0) w = inside.hi;
@@ -159,8 +164,9 @@ const float* ChainForward::pooled_row(const ForwardCall& call, std::int64_t n, s
     std::fill_n(out, channels, 0.0F);
     const Range window = window_range(desc_, 2, w);
     for (std::int64_t iw = window.lo; iw < window.hi; ++iw) {
-      kernels_.activate(call.activation, {1, channels}, row.voxel(iw), scratch.voxel.data());
-      kernels_.add_row(scratch.voxel.data(), channels, out);
+      const Row<float> activated{scratch.voxel.data(), channels};
+      kernels_.activate(call.activation, {1, channels}, {row.voxel(iw), channels}, activated);
+      kernels_.add_row({1, channels}, {activated.data, channels}, {out, channels});
     }
   }
   return pooled;
@@ -179,18 +185,18 @@ Range ChainForward::interior(const Range& outputs) const {
 }
 
 void ChainForward::max_tile(const ForwardCall& call, std::int64_t n, const Box& tile, Scratch& scratch) const {
-  const BoxBuffer<float> dst{call.dst, desc_.dst, desc_.channels};
-  const BoxBuffer<std::uint8_t> argmax{call.argmax, desc_.out, desc_.channels};
+  const VoxelBuffer<float> dst{call.dst, desc_.dst};
+  const VoxelBuffer<std::uint8_t> argmax{call.argmax, {desc_.out, desc_.channels}};
   const std::int64_t channels = desc_.channels;
   const Range outputs = range_of(tile, 2);
   const Range inside = interior(outputs);
   for (std::int64_t d = tile.lo.d; d < tile.hi.d; ++d) {
     for (std::int64_t h = tile.lo.h; h < tile.hi.h; ++h) {
-      float* best = dst.voxel(n, d, h, outputs.lo);
+      const Row<float> best = dst.row(n, d, h, outputs.lo);
       std::uint8_t* arg = call.argmax != nullptr ? argmax.voxel(n, d, h, outputs.lo) : scratch.winners.data();
       const auto run = [&](std::int64_t w, std::int64_t count, const RowWindow& window, std::int64_t rows) {
         kernels_.pool_max(call.activation, {count, channels}, window, scratch.max_rows.data(), rows,
-                          best + (w - outputs.lo) * channels, arg + (w - outputs.lo) * channels);
+                          {best.data + (w - outputs.lo) * best.pitch, best.pitch}, arg + (w - outputs.lo) * channels);
       };
       if (inside.size() > 0) {
         run(inside.lo, inside.size(), row_window_, max_rows(call, n, {d, h, inside.lo}, 1, scratch));
@@ -223,7 +229,7 @@ std::int64_t ChainForward::max_rows(const ForwardCall& call, std::int64_t n, con
       for (std::int64_t w = first; w < first + starts; ++w) {
         const std::int64_t kw = w - (at.w * window.stride.w - window.padding.w);
         const std::int64_t place = (kd * window.kernel.h + kh) * window.kernel.w + kw;
-        scratch.max_rows[count++] = {row.voxel(w), static_cast<int>(place)};
+        scratch.max_rows[count++] = {row.from(w), static_cast<int>(place)};
       }
     }
   }

@@ -15,6 +15,7 @@ struct ForwardCall {
   const DropoutKey& dropout;
   float* dst = nullptr;
   std::uint8_t* argmax = nullptr;
+  Range samples;
 };
 
 /// The forward pass of a chain. Average pooling is separable: rows are activated and pooled along w on the way, kept
@@ -31,6 +32,7 @@ private:
     std::vector<float> planes;  ///< [kernel.d, tile rows, W, C]: pooled along h and w
     std::vector<float> rows;    ///< [kernel.h, W, C]: pooled along w
     std::vector<float> voxel;   ///< [C]
+    std::vector<float> pooled;  ///< [W, C], where the destination is not dense
     std::vector<std::int64_t> plane_held;
     std::vector<std::int64_t> row_held;
     std::vector<const float*> summands;
@@ -48,7 +50,8 @@ private:
                           Scratch& scratch) const;
   std::int64_t max_rows(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t starts,
                         Scratch& scratch) const;
-  void finish_row(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t voxels, float* out) const;
+  void finish_row(const ForwardCall& call, std::int64_t n, const Index& at, std::int64_t voxels,
+                  const Row<float>& out) const;
   [[nodiscard]] Range interior(const Range& outputs) const;
 
   ChainDesc desc_;

@@ -9,9 +9,10 @@ namespace halograd::cpu {
 ChainGather::ChainGather(const ChainDesc& desc)
     : desc_(desc),
       kernels_(row_kernels()),
-      known_(desc.out.intersect(desc.dst)),
+      known_(desc.out.intersect(desc.dst.box)),
       share_(desc.pool == PoolKind::average ? 1.0F / static_cast<float>(desc.window.kernel.volume()) : 1.0F),
-      drops_(desc.training && desc.keep < 1) {}
+      drops_(desc.training && desc.keep < 1),
+      copies_(drops_ || (desc.pool == PoolKind::average && desc.dst.pitch != desc.channels)) {}
 
 GatherScratch ChainGather::make_scratch() const {
   const std::int64_t width = desc_.out.extent().w;
@@ -19,17 +20,18 @@ GatherScratch ChainGather::make_scratch() const {
   GatherScratch scratch;
   scratch.sum.resize(static_cast<std::size_t>(width * desc_.channels));
   scratch.rows.resize(static_cast<std::size_t>(most_rows));
-  if (drops_) scratch.dropped.resize(static_cast<std::size_t>(width * desc_.channels));
+  if (copies_) scratch.copy.resize(static_cast<std::size_t>(width * desc_.channels));
   return scratch;
 }
 
-const float* ChainGather::output_row(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
-                                     const Range& outputs, GatherScratch& scratch) const {
-  const float* row = BoxBuffer<const float>{from.dout, desc_.dst, desc_.channels}.voxel(n, d, h, outputs.lo);
-  if (!drops_) return row;
-  std::copy_n(row, outputs.size() * desc_.channels, scratch.dropped.data());
-  apply_dropout(desc_, from.dropout, n, {d, h, outputs.lo}, outputs.size(), scratch.dropped.data());
-  return scratch.dropped.data();
+Row<const float> ChainGather::output_row(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
+                                         const Range& outputs, GatherScratch& scratch) const {
+  const Row<const float> row = VoxelBuffer<const float>{from.dout, desc_.dst}.row(n, d, h, outputs.lo);
+  if (!copies_) return row;
+  const Row<float> copy{scratch.copy.data(), desc_.channels};
+  copy_row({outputs.size(), desc_.channels}, row, copy);
+  if (drops_) apply_dropout(desc_, from.dropout, n, {d, h, outputs.lo}, outputs.size(), copy);
+  return {copy.data, copy.pitch};
 }
 
 ReaderRows ChainGather::reader_rows(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
@@ -38,24 +40,25 @@ ReaderRows ChainGather::reader_rows(const OutputGradient& from, std::int64_t n, 
   const Range heights = readers(desc_, 1, {h, h + 1}, range_of(known_, 1));
   const Range outputs = readers(desc_, 2, w, range_of(known_, 2));
   const std::int64_t row_count = depths.size() * heights.size();
-  if (row_count == 0 || outputs.size() == 0) return {nullptr, 0, {outputs.lo, outputs.lo}};
+  if (row_count == 0 || outputs.size() == 0) return {nullptr, 0, 0, {outputs.lo, outputs.lo}};
 
-  const std::int64_t elements = outputs.size() * desc_.channels;
+  const RowShape shape{outputs.size(), desc_.channels};
+  const std::int64_t elements = shape.voxels * shape.channels;
   float* sum = scratch.sum.data();
-  if (drops_) std::fill_n(sum, elements, 0.0F);
+  if (copies_) std::fill_n(sum, elements, 0.0F);
   std::size_t count = 0;
   for (std::int64_t od = depths.lo; od < depths.hi; ++od) {
     for (std::int64_t oh = heights.lo; oh < heights.hi; ++oh) {
-      const float* row = output_row(from, n, od, oh, outputs, scratch);
-      if (drops_) kernels_.add_row(row, elements, sum);
-      scratch.rows[count++] = row;
+      const Row<const float> row = output_row(from, n, od, oh, outputs, scratch);
+      if (copies_) kernels_.add_row(shape, row, {sum, desc_.channels});
+      scratch.rows[count++] = row.data;
     }
   }
   const bool as_they_are = row_count == 1 || (!single && (row_count == 2 || row_count == 4));
-  if (as_they_are && !drops_) return {scratch.rows.data(), row_count, outputs};
-  if (!drops_) kernels_.sum_rows(scratch.rows.data(), row_count, elements, 1.0F, sum);
+  if (as_they_are && !copies_) return {scratch.rows.data(), row_count, desc_.dst.pitch, outputs};
+  if (!copies_) kernels_.sum_rows(scratch.rows.data(), row_count, elements, 1.0F, sum);
   scratch.rows[0] = sum;
-  return {scratch.rows.data(), 1, outputs};
+  return {scratch.rows.data(), 1, desc_.channels, outputs};
 }
 
 SpreadShape ChainGather::spread_shape(const Range& outputs, const Range& w) const {
@@ -66,25 +69,23 @@ SpreadShape ChainGather::spread_shape(const Range& outputs, const Range& w) cons
           {window.kernel.w, window.stride.w}};
 }
 
-void ChainGather::spread(const ReaderRows& from, const Range& w, float* da) const {
-  std::fill_n(da, w.size() * desc_.channels, 0.0F);
+void ChainGather::spread(const ReaderRows& from, const Range& w, const Row<float>& da) const {
   const Range outputs = readers(desc_, 2, w, from.outputs);
   if (outputs.size() == 0) return;
   for (std::int64_t row = 0; row < from.count; ++row) {
-    kernels_.spread(spread_shape(outputs, w), share_, from.rows[row] + (outputs.lo - from.outputs.lo) * desc_.channels,
-                    da);
+    const float* g = from.rows[row] + (outputs.lo - from.outputs.lo) * from.pitch;
+    kernels_.spread(spread_shape(outputs, w), share_, {g, from.pitch}, da);
   }
 }
 
 void ChainGather::gather_max(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
-                             GatherScratch& scratch, float* da) const {
-  std::fill_n(da, w.size() * desc_.channels, 0.0F);
+                             GatherScratch& scratch, const Row<float>& da) const {
   const Window& window = desc_.window;
   const Range depths = readers(desc_, 0, {d, d + 1}, range_of(known_, 0));
   const Range heights = readers(desc_, 1, {h, h + 1}, range_of(known_, 1));
   const Range outputs = readers(desc_, 2, w, range_of(known_, 2));
   if (outputs.size() == 0) return;
-  const BoxBuffer<const std::uint8_t> argmax{from.argmax, desc_.out, desc_.channels};
+  const VoxelBuffer<const std::uint8_t> argmax{from.argmax, {desc_.out, desc_.channels}};
   for (std::int64_t od = depths.lo; od < depths.hi; ++od) {
     for (std::int64_t oh = heights.lo; oh < heights.hi; ++oh) {
       const std::int64_t kd = d - (od * window.stride.d - window.padding.d);

@@ -14,18 +14,19 @@ struct OutputGradient {
   const DropoutKey& dropout;
 };
 
-/// The rows of output gradients, [outputs, C] each, whose sum is what one row of input voxels gets before it is spread
-/// along w. Without readers `outputs` is empty.
+/// The rows of output gradients, [outputs, C] each, `pitch` numbers from one voxel to the next, whose sum is what one
+/// row of input voxels gets before it is spread along w. Without readers `outputs` is empty.
 struct ReaderRows {
   const float* const* rows = nullptr;
   std::int64_t count = 0;
+  std::int64_t pitch = 0;
   Range outputs;
 };
 
 /// Scratch memory of one thread that gathers.
 struct GatherScratch {
-  std::vector<float> sum;      ///< [W, C]
-  std::vector<float> dropped;  ///< [W, C], with dropout only
+  std::vector<float> sum;   ///< [W, C]
+  std::vector<float> copy;  ///< [W, C], where rows cannot be taken as they are
   std::vector<const float*> rows;
 };
 
@@ -45,16 +46,16 @@ public:
   ReaderRows reader_rows(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
                          bool single, GatherScratch& scratch) const;
 
-  /// da of the voxels `w` from their readers (which may be more): [w, C], assigned.
-  void spread(const ReaderRows& readers, const Range& w, float* da) const;
+  /// Adds da of the voxels `w` from their readers (which may be more): [w, C].
+  void spread(const ReaderRows& readers, const Range& w, const Row<float>& da) const;
 
-  /// da of the voxels `w` of row (d, h) where the maximum won: [w, C], assigned.
+  /// Adds da of the voxels `w` of row (d, h) where the maximum won: [w, C].
   void gather_max(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
-                  GatherScratch& scratch, float* da) const;
+                  GatherScratch& scratch, const Row<float>& da) const;
 
 private:
-  const float* output_row(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
-                          const Range& outputs, GatherScratch& scratch) const;
+  Row<const float> output_row(const OutputGradient& from, std::int64_t n, std::int64_t d, std::int64_t h,
+                              const Range& outputs, GatherScratch& scratch) const;
   [[nodiscard]] SpreadShape spread_shape(const Range& outputs, const Range& w) const;
 
   ChainDesc desc_;
@@ -62,6 +63,7 @@ private:
   Box known_;  ///< outputs whose gradient is not 0
   float share_ = 1;
   bool drops_ = false;
+  bool copies_ = false;  ///< rows of dout are made dense, or dropout is applied to them, before they are used
 };
 
 }  // namespace halograd::cpu

@@ -15,19 +15,19 @@ Box widened_before(const ChainDesc& desc, int dimension) {
 }
 
 /// The first of the row's own voxels, in y or, where a neighbour along d or h holds the row, in its face.
-const float* body_of(const ChainDesc& desc, const float* y, const FaceBuffers<const float>& faces, std::int64_t n,
-                     std::int64_t d, std::int64_t h) {
+Row<const float> body_of(const ChainDesc& desc, const float* y, const FaceBuffers<const float>& faces, std::int64_t n,
+                         std::int64_t d, std::int64_t h) {
   const Index at{d, h, desc.in.lo.w};
   for (int i = 1; i >= 0; --i) {  // the later dimension's faces hold the corners
     const auto slot = static_cast<std::size_t>(i);
     if (at[i] < desc.in.lo[i]) {
-      return BoxBuffer<const float>{faces.lo[slot], face_box(desc, i, Side::lo), desc.channels}.voxel(n, d, h, at.w);
+      return VoxelBuffer<const float>{faces.lo[slot], {face_box(desc, i, Side::lo), desc.channels}}.row(n, d, h, at.w);
     }
     if (at[i] >= desc.in.hi[i]) {
-      return BoxBuffer<const float>{faces.hi[slot], face_box(desc, i, Side::hi), desc.channels}.voxel(n, d, h, at.w);
+      return VoxelBuffer<const float>{faces.hi[slot], {face_box(desc, i, Side::hi), desc.channels}}.row(n, d, h, at.w);
     }
   }
-  return BoxBuffer<const float>{y, desc.in, desc.channels}.voxel(n, d, h, at.w);
+  return VoxelBuffer<const float>{y, desc.src}.row(n, d, h, at.w);
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
@@ -80,18 +80,18 @@ InputRow::InputRow(const ChainDesc& desc, const float* y, const FaceBuffers<cons
       body_(body_of(desc, y, faces, n, d, h)) {
   if (faces.lo[2] != nullptr) {
     const Box box = face_box(desc, 2, Side::lo);
-    before_ = BoxBuffer<const float>{faces.lo[2], box, channels_}.voxel(n, d, h, box.lo.w);
+    before_ = VoxelBuffer<const float>{faces.lo[2], {box, channels_}}.voxel(n, d, h, box.lo.w);
   }
   if (faces.hi[2] != nullptr) {
     const Box box = face_box(desc, 2, Side::hi);
-    after_ = BoxBuffer<const float>{faces.hi[2], box, channels_}.voxel(n, d, h, box.lo.w);
+    after_ = VoxelBuffer<const float>{faces.hi[2], {box, channels_}}.voxel(n, d, h, box.lo.w);
   }
 }
 
 const float* InputRow::voxel(std::int64_t w) const {
   if (w < own_.lo) return before_ + (w - own_.lo + face_lo_) * channels_;
   if (w >= own_.hi) return after_ + (w - own_.hi) * channels_;
-  return body_ + (w - own_.lo) * channels_;
+  return body_.data + (w - own_.lo) * body_.pitch;
 }
 
 }  // namespace halograd::cpu

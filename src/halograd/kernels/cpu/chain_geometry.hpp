@@ -1,22 +1,23 @@
 #pragma once
 
 #include "halograd/kernels/chain.hpp"
+#include "halograd/kernels/cpu/chain_rows.hpp"
 
 #include <cstddef>
 
 namespace halograd::cpu {
 
-/// A dense [N,D,H,W,C] buffer that holds the voxels `box`; `voxel` finds the channels of one by its global index.
+/// A tensor in memory; `voxel` finds the channels of one voxel by its global index, `row` those from it on along w.
 template <typename T>
-struct BoxBuffer {
+struct VoxelBuffer {
   T* data = nullptr;
-  Box box;
-  std::int64_t channels = 0;
+  VoxelLayout layout;
 
   [[nodiscard]] T* voxel(std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w) const {
-    const Extent extent = box.extent();
-    const std::int64_t row = ((n * extent.d + d - box.lo.d) * extent.h + h - box.lo.h) * extent.w;
-    return data + (row + w - box.lo.w) * channels;
+    return data + layout.offset(n, {d, h, w});
+  }
+  [[nodiscard]] Row<T> row(std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w) const {
+    return {voxel(n, d, h, w), layout.pitch};
   }
 };
 
@@ -30,6 +31,11 @@ struct Range {
 
 inline Range range_of(const Box& box, int dimension) {
   return {box.lo[dimension], box.hi[dimension]};
+}
+
+/// Whether z is y and a is z, so that the gradient of y is that of a.
+inline bool leaves_y_as_it_is(const ChainDesc& desc) {
+  return !desc.normalise && desc.negative_slope == 1;
 }
 
 enum class Side { lo, hi };
@@ -52,15 +58,15 @@ public:
   InputRow(const ChainDesc& desc, const float* y, const FaceBuffers<const float>& faces, std::int64_t n, std::int64_t d,
            std::int64_t h);
 
-  /// The row from in.lo.w, that far beside it that in.hi.w is reached: [W,C].
-  [[nodiscard]] const float* body() const { return body_; }
   [[nodiscard]] const float* voxel(std::int64_t w) const;
+  /// The row from voxel `w` on, as far as in.hi.w where that is an own one.
+  [[nodiscard]] Row<const float> from(std::int64_t w) const { return {voxel(w), body_.pitch}; }
 
 private:
   std::int64_t channels_;
   Range own_;
   std::int64_t face_lo_;
-  const float* body_;
+  Row<const float> body_;  ///< from in.lo.w
   const float* before_ = nullptr;
   const float* after_ = nullptr;
 };

@@ -23,13 +23,15 @@ void join(const double* mean, const double* m2, double count, std::int64_t chann
 
 }  // namespace
 
-ChainMoments::ChainMoments(std::int64_t channels)
-    : channels_(channels),
-      block_voxels_(std::max<std::int64_t>(32, block_elements / std::max<std::int64_t>(1, channels))),
+ChainMoments::ChainMoments(const ChainDesc& desc)
+    : desc_(desc),
+      contiguous_(desc.src.box == desc.in),
+      block_voxels_(contiguous_ ? std::max<std::int64_t>(32, block_elements / std::max<std::int64_t>(1, desc.channels))
+                                : std::max<std::int64_t>(1, desc.in.extent().w)),
       partials_(static_cast<std::size_t>(thread_count())) {
   for (Partial& partial : partials_) {
-    partial.mean.resize(static_cast<std::size_t>(channels));
-    partial.m2.resize(static_cast<std::size_t>(channels));
+    partial.mean.resize(static_cast<std::size_t>(desc.channels));
+    partial.m2.resize(static_cast<std::size_t>(desc.channels));
   }
 }
 
@@ -39,28 +41,38 @@ std::int64_t ChainMoments::held_bytes() const {
   return bytes;
 }
 
-void ChainMoments::run(const float* y, std::int64_t voxels, double* mean, double* m2) {
-  std::fill_n(mean, channels_, 0.0);
-  std::fill_n(m2, channels_, 0.0);
+const float* ChainMoments::block(const float* y, const Range& samples, std::int64_t index) const {
+  const VoxelBuffer<const float> voxels{y, desc_.src};
+  const Index& lo = desc_.in.lo;
+  if (contiguous_) return voxels.voxel(samples.lo, lo.d, lo.h, lo.w) + index * block_voxels_ * desc_.src.pitch;
+  const Extent extent = desc_.in.extent();
+  const std::int64_t plane = index / extent.h;
+  return voxels.voxel(samples.lo + plane / extent.d, lo.d + plane % extent.d, lo.h + index % extent.h, lo.w);
+}
+
+void ChainMoments::run(const float* y, const Range& samples, double* mean, double* m2) {
+  std::fill_n(mean, desc_.channels, 0.0);
+  std::fill_n(m2, desc_.channels, 0.0);
   const RowKernels& kernels = row_kernels();
+  const std::int64_t voxels = samples.size() * desc_.in.volume();
   const std::int64_t blocks = (voxels + block_voxels_ - 1) / block_voxels_;
-  const std::int64_t parts = part_count(voxels * channels_, static_cast<std::int64_t>(partials_.size()));
+  const std::int64_t parts = part_count(voxels * desc_.channels, static_cast<std::int64_t>(partials_.size()));
   for (Partial& partial : partials_) partial.count = 0;
   for_each_part(parts, blocks, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
     Partial& partial = partials_[static_cast<std::size_t>(part)];
     std::fill(partial.mean.begin(), partial.mean.end(), 0.0);
     std::fill(partial.m2.begin(), partial.m2.end(), 0.0);
     RunningMoments running{0, partial.mean.data(), partial.m2.data()};
-    for (std::int64_t block = begin; block < end; ++block) {
-      const std::int64_t first = block * block_voxels_;
-      kernels.moments({std::min(block_voxels_, voxels - first), channels_}, y + first * channels_, running);
+    for (std::int64_t index = begin; index < end; ++index) {
+      kernels.moments({std::min(block_voxels_, voxels - index * block_voxels_), desc_.channels},
+                      {block(y, samples, index), desc_.src.pitch}, running);
     }
     partial.count = running.count;
   });
   double count = 0;
   for (const Partial& partial : partials_) {
     if (partial.count == 0) continue;
-    join(partial.mean.data(), partial.m2.data(), partial.count, channels_, mean, m2, count);
+    join(partial.mean.data(), partial.m2.data(), partial.count, desc_.channels, mean, m2, count);
     count += partial.count;
   }
 }

@@ -1,18 +1,19 @@
 #pragma once
 
+#include "halograd/kernels/cpu/chain_geometry.hpp"
 #include "halograd/kernels/cpu/chain_rows.hpp"
 
 #include <vector>
 
 namespace halograd::cpu {
 
-/// Per-channel mean and summed squared distance from it, of channels-last voxels, block by block.
+/// Per-channel mean and summed squared distance from it, of the voxels of y, block by block.
 class ChainMoments {
 public:
-  explicit ChainMoments(std::int64_t channels);
+  explicit ChainMoments(const ChainDesc& desc);
 
-  /// y: [voxels, C]; mean, m2: [C], assigned (0 where there are no voxels).
-  void run(const float* y, std::int64_t voxels, double* mean, double* m2);
+  /// Over this rank's voxels of `samples`; mean, m2: [C], assigned (0 where there are no voxels).
+  void run(const float* y, const Range& samples, double* mean, double* m2);
   [[nodiscard]] std::int64_t held_bytes() const;
 
 private:
@@ -22,8 +23,11 @@ private:
     double count = 0;
   };
 
-  std::int64_t channels_;
-  std::int64_t block_voxels_;
+  [[nodiscard]] const float* block(const float* y, const Range& samples, std::int64_t index) const;
+
+  ChainDesc desc_;
+  bool contiguous_;            ///< voxels lie one after the other, through all rows and samples
+  std::int64_t block_voxels_;  ///< where they do not, a row's
   std::vector<Partial> partials_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace halograd::cpu {
@@ -10,12 +11,20 @@ struct Activation {
   const float* scale = nullptr;
   const float* shift = nullptr;
   float slope = 1;
+  bool none = false;  ///< a is y: mean 0, scale 1, shift 0, slope 1
 };
 
-/// A row of a channels-last tensor: [voxels, channels], dense.
+/// The extents of a row of a channels-last tensor: [voxels, channels].
 struct RowShape {
   std::int64_t voxels = 0;
   std::int64_t channels = 0;
+};
+
+/// Where such a row lies: `pitch` numbers from one voxel to the next, dense where that is the number of channels.
+template <typename T>
+struct Row {
+  T* data = nullptr;
+  std::int64_t pitch = 0;
 };
 
 /// Pooling along a row: output j reads voxels j·stride … + kernel − 1.
@@ -36,7 +45,7 @@ struct SpreadShape {
 /// One of the rows of inputs a max pool's windows cover, from the first window's first voxel on, and the place in the
 /// window of that voxel.
 struct MaxRow {
-  const float* y = nullptr;
+  Row<const float> y;
   int code = 0;
 };
 
@@ -75,47 +84,60 @@ struct RowKernels {
   const char* level;
 
   /// a = activation(y); y, a: [shape].
-  void (*activate)(const Activation& activation, const RowShape& shape, const float* y, float* a);
+  void (*activate)(const Activation& activation, const RowShape& shape, const Row<const float>& y, const Row<float>& a);
 
-  /// out[j] = Σ of the window's activated voxels, every window inside y; out: [shape].
-  void (*pool_sum)(const Activation& activation, const RowShape& shape, const RowWindow& window, const float* y,
-                   float* out);
+  /// out[j] = Σ of the window's activated voxels, every window inside y; out: [shape], dense.
+  void (*pool_sum)(const Activation& activation, const RowShape& shape, const RowWindow& window,
+                   const Row<const float>& y, float* out);
 
   /// best[j] = the largest of the window's activated voxels over all rows, arg[j] its place, the first of equals; a NaN
-  /// wins. best, arg: [shape].
+  /// wins. best, arg: [shape], arg dense.
   void (*pool_max)(const Activation& activation, const RowShape& shape, const RowWindow& window, const MaxRow* rows,
-                   std::int64_t row_count, float* best, std::uint8_t* arg);
+                   std::int64_t row_count, const Row<float>& best, std::uint8_t* arg);
 
   /// out = scale · Σ rows, of `elements` each; zeros where there are no rows.
   void (*sum_rows)(const float* const* rows, std::int64_t row_count, std::int64_t elements, float scale, float* out);
 
-  /// out += row, of `elements` each.
-  void (*add_row)(const float* row, std::int64_t elements, float* out);
+  /// out += row; both [shape].
+  void (*add_row)(const RowShape& shape, const Row<const float>& row, const Row<float>& out);
 
   /// da += scale · g from every output that reads the voxel. g: [outputs, channels], da: [inputs].
-  void (*spread)(const SpreadShape& shape, float scale, const float* g, float* da);
+  void (*spread)(const SpreadShape& shape, float scale, const Row<const float>& g, const Row<float>& da);
 
-  /// da += g where arg, less `code`, is the voxel's place in the window. g, arg: [outputs, channels], da: [inputs].
-  void (*spread_max)(const SpreadShape& shape, int code, const float* g, const std::uint8_t* arg, float* da);
+  /// da += g where arg, less `code`, is the voxel's place in the window. g, arg: [outputs, channels], arg dense; da:
+  /// [inputs].
+  void (*spread_max)(const SpreadShape& shape, int code, const Row<const float>& g, const std::uint8_t* arg,
+                     const Row<float>& da);
 
   /// Adds Σ dz and Σ dz · (y − mean) to sums and weighted: [channels] each; y, da: [shape].
-  void (*gradient_sums)(const Activation& activation, const Gain& gain, const RowShape& shape, const float* y,
-                        const float* da, double* sums, double* weighted);
+  void (*gradient_sums)(const Activation& activation, const Gain& gain, const RowShape& shape,
+                        const Row<const float>& y, const Row<const float>& da, double* sums, double* weighted);
 
-  /// Likewise for pairs of voxels.
+  /// Likewise for pairs of voxels; all rows dense.
   void (*gradient_sums_pairs)(const Activation& activation, const Gain& gain, const PairShape& shape, const float* y,
                               const float* const* g, double* sums, double* weighted);
 
-  /// dy from da; dy may be y.
+  /// dy from da, assigned (dy may be y) or, with `accumulate`, added; y, da, dy: [shape].
   void (*gradient_data)(const Activation& activation, const Correction& correction, const Gain& gain,
-                        const RowShape& shape, const float* y, const float* da, float* dy);
+                        const RowShape& shape, const Row<const float>& y, const Row<const float>& da,
+                        const Row<float>& dy, bool accumulate);
+
+  /// Likewise for pairs of voxels; assigned, all rows dense.
   void (*gradient_data_pairs)(const Activation& activation, const Correction& correction, const Gain& gain,
                               const PairShape& shape, const float* y, const float* const* g, float* dy);
 
   /// Takes in the voxels of `y`: [shape], at least one. Their moments are joined to those so far (Chan, Golub and
   /// LeVeque 1983); every call but the last must bring no more voxels than those before it together, save the first.
-  void (*moments)(const RowShape& shape, const float* y, RunningMoments& moments);
+  void (*moments)(const RowShape& shape, const Row<const float>& y, RunningMoments& moments);
 };
+
+/// to = from; both [shape].
+inline void copy_row(const RowShape& shape, const Row<const float>& from, const Row<float>& to) {
+  const bool dense = from.pitch == shape.channels && to.pitch == shape.channels;
+  const std::int64_t runs = dense ? 1 : shape.voxels;
+  const std::int64_t length = dense ? shape.voxels * shape.channels : shape.channels;
+  for (std::int64_t i = 0; i < runs; ++i) std::copy_n(from.data + i * from.pitch, length, to.data + i * to.pitch);
+}
 
 /// The kernels for this processor.
 const RowKernels& row_kernels();

@@ -2,6 +2,7 @@
 
 #include "halograd/kernels/cpu/conv_problem.hpp"
 #include "halograd/kernels/cpu/onednn.hpp"
+#include "halograd/kernels/cpu/patch_conv3d.hpp"
 #include "halograd/kernels/cpu/small_conv3d.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using Forward = Problem::Forward;
 using BackwardData = Problem::BackwardData;
 using BackwardWeights = Problem::BackwardWeights;
 
-/// Output voxels of all samples below which a convolution runs as a matrix product: always, or if it has no fast
+/// Output voxels of all samples up to which a convolution runs as a matrix product: always, or if it has no fast
 /// kernel.
 constexpr std::int64_t few_matrix_rows = 32;
 constexpr std::int64_t most_matrix_rows = 512;
@@ -50,16 +51,16 @@ private:
 class OnednnConv3d final : public Conv3d {
 public:
   OnednnConv3d(const Conv3dDesc& desc, const Problem& problem) {
-    const auto forward = problem.forward(desc.training);
+    const auto forward = problem.forward();
     std::optional<BackwardData::primitive_desc> data;
     std::optional<BackwardWeights::primitive_desc> weights;
-    if (desc.training && desc.input_gradient) data = problem.backward_data(forward);
-    if (desc.training) weights = problem.backward_weights(forward);
+    if (desc.calls_backward_data()) data = problem.backward_data(forward);
+    if (desc.calls_backward_weights()) weights = problem.backward_weights(forward);
 
-    reserve_scratch(forward.scratchpad_desc());
+    if (desc.calls_forward()) reserve_scratch(forward.scratchpad_desc());
     if (data) reserve_scratch(data->scratchpad_desc());
     if (weights) reserve_scratch(weights->scratchpad_desc());
-    make_forward(problem, forward);
+    if (desc.calls_forward()) make_forward(problem, forward);
     if (data) make_backward_data(problem, *data);
     if (weights) make_backward_weights(problem, *weights);
   }
@@ -140,7 +141,7 @@ private:
   }
 
   void make_backward_data(const Problem& problem, const BackwardData::primitive_desc& desc) {
-    const bool shared = desc.weights_desc() == weights_.get_desc();
+    const bool shared = weights_ && desc.weights_desc() == weights_.get_desc();
     const dnnl::memory weights = shared ? weights_ : packed_weights(problem, desc.weights_desc());
     Arguments arguments{{DNNL_ARG_DIFF_SRC, borrowed(problem.src)},
                         {DNNL_ARG_DIFF_DST, borrowed(problem.dst)},
@@ -177,15 +178,21 @@ private:
   std::vector<std::string> implementations_;
 };
 
+int slowest(const Conv3dDesc& desc, const Problem& problem) {
+  const auto forward = problem.forward();
+  int result = 0;
+  const auto consider = [&](const auto& call) { result = std::max(result, onednn::slowness(call.impl_info_str())); };
+  if (desc.calls_forward()) consider(forward);
+  if (desc.backwards) consider(problem.backward_data(forward));
+  if (desc.calls_backward_weights()) consider(problem.backward_weights(forward));
+  return result;
+}
+
 /// Where reorders cost more than the arithmetic, and where oneDNN would go by way of a matrix itself (backward-weights
 /// of 2³ voxels: 28 MB of scratch memory, and a gradient to reorder).
 bool better_as_matrix(const Conv3dDesc& desc, const Problem& problem) {
   const std::int64_t rows = desc.samples * desc.out.volume();
-  if (rows <= few_matrix_rows) return true;
-  if (rows > most_matrix_rows) return false;
-  const auto forward = problem.forward(desc.training);
-  if (onednn::slowness(forward.impl_info_str()) > 0) return true;
-  return desc.training && onednn::slowness(problem.backward_weights(forward).impl_info_str()) > 0;
+  return rows <= most_matrix_rows && slowest(desc, problem) > 0;
 }
 
 }  // namespace
@@ -194,6 +201,8 @@ std::unique_ptr<Conv3d> make_conv3d(const Conv3dDesc& desc) {
   try {
     if (desc.samples * desc.out.volume() == 0) return std::make_unique<EmptyConv3d>(desc);
     const Problem problem(desc);
+    if (desc.samples * desc.out.volume() <= few_matrix_rows) return make_small_conv3d(desc);
+    if (is_patchwise(desc)) return make_patch_conv3d(desc);
     if (better_as_matrix(desc, problem)) return make_small_conv3d(desc);
     return std::make_unique<OnednnConv3d>(desc, problem);
   } catch (const dnnl::error& error) {

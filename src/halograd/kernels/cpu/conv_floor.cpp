@@ -2,6 +2,7 @@
 
 #include "halograd/core/system.hpp"
 #include "halograd/kernels/cpu/conv_problem.hpp"
+#include "halograd/kernels/cpu/patch_conv3d.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -10,22 +11,44 @@
 namespace halograd::cpu {
 namespace {
 
-/// The same convolution as one rank alone would do it for this output: zeros in place of the neighbours' voxels.
+/// The same convolution as one rank alone would do it for this output: zeros in place of the neighbours' voxels. A
+/// deconvolution has its margins where the convolution has its output.
 Conv3dDesc without_margins(Conv3dDesc desc) {
   for (int i = 0; i < 3; ++i) {
+    if (desc.backwards) {
+      desc.out[i] = std::min(desc.out[i], (desc.in[i] + desc.stride[i] - 1) / desc.stride[i]);
+      desc.pad_lo[i] = std::min(desc.pad_lo[i], (desc.kernel[i] - 1) / 2);
+      continue;
+    }
     desc.in[i] = std::min(desc.in[i], desc.out[i] * desc.stride[i]);
     desc.pad_lo[i] = std::max(desc.pad_lo[i], (desc.kernel[i] - 1) / 2);
   }
   return desc;
 }
 
-/// A warm buffer of small ordinary numbers (zeros may run faster, denormals slower).
+/// Fills with small ordinary numbers (zeros may run faster, denormals slower).
+void fill(float* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(static_cast<int>(i % 13) - 6) * 0.1F;
+}
+
+/// A warm buffer.
 dnnl::memory filled(const dnnl::memory::desc& desc) {
   dnnl::memory memory = onednn::owned(desc);
-  auto* values = static_cast<float*>(memory.get_data_handle());
-  const auto count = static_cast<std::int64_t>(desc.get_size() / sizeof(float));
-  for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 13 - 6) * 0.1F;
+  fill(static_cast<float*>(memory.get_data_handle()), desc.get_size() / sizeof(float));
   return memory;
+}
+
+/// The best time of one call, the first not counted.
+template <typename Body>
+double best_seconds(const Body& call, int repetitions) {
+  call();
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < std::max(1, repetitions); ++i) {
+    const double start = now_seconds();
+    call();
+    best = std::min(best, now_seconds() - start);
+  }
+  return best;
 }
 
 template <typename Primitive>
@@ -34,14 +57,35 @@ ConvTiming time_call(std::string name, const typename Primitive::primitive_desc&
   const auto scratch = desc.scratchpad_desc();
   if (scratch.get_size() > 0) arguments.emplace(DNNL_ARG_SCRATCHPAD, onednn::owned(scratch));
   onednn::Call call(Primitive(desc), std::move(arguments));
-  call.run();
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < std::max(1, repetitions); ++i) {
-    const double start = now_seconds();
-    call.run();
-    best = std::min(best, now_seconds() - start);
+  return {std::move(name), desc.impl_info_str(), best_seconds([&] { call.run(); }, repetitions)};
+}
+
+/// Names as the layer calls them: of a deconvolution, forward is the convolution's backward_data.
+const char* forward_name(const Conv3dDesc& desc) {
+  return desc.backwards ? "backward_data" : "forward";
+}
+const char* backward_data_name(const Conv3dDesc& desc) {
+  return desc.backwards ? "forward" : "backward_data";
+}
+
+/// Windows that tile the input have faster kernels than oneDNN's.
+std::vector<ConvTiming> time_patches(const Conv3dDesc& desc, int repetitions) {
+  const auto conv = make_patch_conv3d(desc);
+  std::vector<float> x(static_cast<std::size_t>(desc.samples * desc.in.volume() * desc.in_channels));
+  std::vector<float> y(static_cast<std::size_t>(desc.samples * desc.out.volume() * desc.out_channels));
+  std::vector<float> w(static_cast<std::size_t>(desc.in_channels * desc.out_channels * desc.kernel.volume()));
+  for (std::vector<float>* values : {&x, &y, &w}) fill(values->data(), values->size());
+  conv->set_weights(w.data());
+  std::vector<ConvTiming> result;
+  const auto time = [&](const char* name, const auto& call) {
+    result.push_back({name, conv->implementations()[result.size()], best_seconds(call, repetitions)});
+  };
+  if (desc.calls_forward()) time(forward_name(desc), [&] { conv->forward(x.data(), y.data()); });
+  if (desc.calls_backward_data()) time(backward_data_name(desc), [&] { conv->backward_data(y.data(), x.data()); });
+  if (desc.calls_backward_weights()) {
+    time("backward_weights", [&] { conv->backward_weights(x.data(), y.data(), w.data()); });
   }
-  return {std::move(name), desc.impl_info_str(), best};
+  return result;
 }
 
 std::vector<ConvTiming> time_problem(const Conv3dDesc& desc, int repetitions) {
@@ -49,18 +93,20 @@ std::vector<ConvTiming> time_problem(const Conv3dDesc& desc, int repetitions) {
   const dnnl::memory x = filled(problem.src);
   const dnnl::memory y = filled(problem.dst);
   std::vector<ConvTiming> result;
-  const auto forward = problem.forward(desc.training);
-  result.push_back(time_call<ConvProblem::Forward>(
-      "forward", forward, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}, {DNNL_ARG_WEIGHTS, filled(forward.weights_desc())}},
-      repetitions));
-  if (desc.training && desc.input_gradient) {
+  const auto forward = problem.forward();
+  if (desc.calls_forward()) {
+    result.push_back(time_call<ConvProblem::Forward>(
+        forward_name(desc), forward,
+        {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}, {DNNL_ARG_WEIGHTS, filled(forward.weights_desc())}}, repetitions));
+  }
+  if (desc.calls_backward_data()) {
     const auto data = problem.backward_data(forward);
     result.push_back(time_call<ConvProblem::BackwardData>(
-        "backward_data", data,
+        backward_data_name(desc), data,
         {{DNNL_ARG_DIFF_SRC, x}, {DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, filled(data.weights_desc())}},
         repetitions));
   }
-  if (desc.training) {
+  if (desc.calls_backward_weights()) {
     const auto weights = problem.backward_weights(forward);
     result.push_back(time_call<ConvProblem::BackwardWeights>(
         "backward_weights", weights,
@@ -75,7 +121,8 @@ std::vector<ConvTiming> time_problem(const Conv3dDesc& desc, int repetitions) {
 std::vector<ConvTiming> time_convolution(const Conv3dDesc& desc, int repetitions) {
   if (desc.samples * desc.out.volume() == 0) return {};
   try {
-    return time_problem(without_margins(desc), repetitions);
+    const Conv3dDesc alone = without_margins(desc);
+    return is_patchwise(alone) ? time_patches(alone, repetitions) : time_problem(alone, repetitions);
   } catch (const dnnl::error& error) {
     throw ResourceError("{}: oneDNN cannot time it ({})", describe(desc), error.what());
   }

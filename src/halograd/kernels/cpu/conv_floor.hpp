@@ -7,7 +7,7 @@
 
 namespace halograd::cpu {
 
-/// One oneDNN call run alone: which ("forward", "backward_data", "backward_weights"), how it is done, its best time.
+/// One call run alone: which ("forward", "backward_data", "backward_weights"), how it is done, its best time.
 struct ConvTiming {
   std::string call;
   std::string implementation;
@@ -16,7 +16,8 @@ struct ConvTiming {
 
 /// The least time the given convolution can take on this machine: forward, backward-data (where input_gradient) and
 /// backward-weights, each run alone, `repetitions` times, on warm dense NDHWC buffers without margins, weights already
-/// packed, no reorders. Throws ResourceError where memory runs out.
+/// packed, no reorders. Takes deconvolutions as `transposed` gives them, and names their calls as the layer does.
+/// Throws ResourceError where memory runs out.
 std::vector<ConvTiming> time_convolution(const Conv3dDesc& desc, int repetitions);
 
 /// The sum of `time_convolution` over several, which `bench step` compares a whole step with.

@@ -51,10 +51,11 @@ ConvProblem::ConvProblem(const Conv3dDesc& desc)
       plain_weights(onednn::f32(weight_dims(desc), Tag::oidhw)),
       strides(dims(desc.stride)),
       pad_lo(dims(desc.pad_lo)),
-      pad_hi(high_padding(desc)) {}
+      pad_hi(high_padding(desc)),
+      training_(desc.training || desc.backwards) {}
 
-ConvProblem::Forward::primitive_desc ConvProblem::forward(bool training) const {
-  const auto kind = training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+ConvProblem::Forward::primitive_desc ConvProblem::forward() const {
+  const auto kind = training_ ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   return onednn::forward_desc<Forward>(kind, direct, src, any_weights, dst, strides, pad_lo, pad_hi);
 }
 

@@ -19,7 +19,7 @@ struct ConvProblem {
 
   explicit ConvProblem(const Conv3dDesc& desc);
 
-  [[nodiscard]] Forward::primitive_desc forward(bool training) const;
+  [[nodiscard]] Forward::primitive_desc forward() const;
   [[nodiscard]] BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const;
   [[nodiscard]] BackwardWeights::primitive_desc backward_weights(const Forward::primitive_desc& hint) const;
 
@@ -30,6 +30,9 @@ struct ConvProblem {
   dnnl::memory::dims strides;
   dnnl::memory::dims pad_lo;
   dnnl::memory::dims pad_hi;
+
+private:
+  bool training_;  ///< whether the forward primitive has to be able to go before backward ones
 };
 
 }  // namespace halograd::cpu

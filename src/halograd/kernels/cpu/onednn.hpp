@@ -92,6 +92,25 @@ typename Primitive::primitive_desc backward_desc(const ForwardDesc& hint, const 
   }
 }
 
+/// c = a · b, or c += a · b.
+inline dnnl::matmul::primitive_desc matmul_desc(const dnnl::memory::desc& a, const dnnl::memory::desc& b,
+                                                const dnnl::memory::desc& c, bool accumulate) {
+  return [&]<typename Primitive>(const Primitive*) {
+    dnnl::primitive_attr attributes = user_scratchpad();
+    if (accumulate) {
+      dnnl::post_ops sum;
+      sum.append_sum(1);
+      attributes.set_post_ops(sum);
+    }
+    using Desc = typename Primitive::primitive_desc;
+    if constexpr (HasOperationDescriptor<Primitive>) {
+      return Desc(typename Primitive::desc(a, b, c), attributes, engine());
+    } else {
+      return Desc(engine(), a, b, c, attributes);
+    }
+  }(static_cast<const dnnl::matmul*>(nullptr));
+}
+
 /// Memory of oneDNN's own, every page touched (the first touch of a page is slow and belongs to the making).
 inline dnnl::memory owned(const dnnl::memory::desc& desc) {
   dnnl::memory memory(desc, engine());

@@ -1,56 +1,70 @@
 #include "halograd/kernels/cpu/region_copy.hpp"
 
 #include "halograd/core/parallel.hpp"
+#include "halograd/kernels/cpu/multiversion.hpp"
 
 #include <cstring>
 
 namespace halograd::cpu {
 namespace {
 
-/// A row along w is contiguous in both buffers, and longer runs are where the region is as wide as both boxes.
-struct Rows {
-  explicit Rows(const RegionCopy& copy)
-      : region(copy.region),
-        from(copy.from),
-        to(copy.to),
-        length(region.extent().w * copy.channels),
-        channels(copy.channels),
-        count(copy.samples * region.extent().d * region.extent().h) {}
+/// Values below which waking the other threads costs more than they save.
+constexpr std::int64_t few_values = 1 << 14;
 
-  [[nodiscard]] std::int64_t offset(const Box& box, std::int64_t row) const {
-    const Extent inner = region.extent();
-    const Extent outer = box.extent();
-    const std::int64_t h = row % inner.h + region.lo.h - box.lo.h;
-    const std::int64_t d = row / inner.h % inner.d + region.lo.d - box.lo.d;
-    const std::int64_t n = row / inner.h / inner.d;
-    return (((n * outer.d + d) * outer.h + h) * outer.w + region.lo.w - box.lo.w) * channels;
-  }
-
-  Box region;
-  Box from;
-  Box to;
+/// `runs` runs of `length` numbers that lie together in both buffers.
+struct Row {
+  std::int64_t runs;
   std::int64_t length;
-  std::int64_t channels;
-  std::int64_t count;
+  std::int64_t from_pitch;
+  std::int64_t to_pitch;
 };
+
+void copy_row(const Row& row, const float* __restrict from, float* __restrict to) {
+  for (std::int64_t i = 0; i < row.runs; ++i) {
+    std::memcpy(to + i * row.to_pitch, from + i * row.from_pitch, static_cast<std::size_t>(row.length) * sizeof(float));
+  }
+}
+
+HALOGRAD_MULTIVERSION
+void add_row(const Row& row, const float* __restrict from, float* __restrict to) {
+  for (std::int64_t i = 0; i < row.runs; ++i) {
+    const float* const source = from + i * row.from_pitch;
+    float* const target = to + i * row.to_pitch;
+    for (std::int64_t j = 0; j < row.length; ++j) target[j] += source[j];
+  }
+}
+
+/// Calls `combine(row, from, to)` for each row of the region along w: one run where neither side is a channel slice,
+/// else one a voxel.
+template <typename Combine>
+void for_each_row(const RegionCopy& copy, const float* from, float* to, const Combine& combine) {
+  const Extent size = copy.region.extent();
+  const bool dense = copy.from.pitch == copy.channels && copy.to.pitch == copy.channels;
+  const Row row =
+      dense ? Row{1, size.w * copy.channels, 0, 0} : Row{size.w, copy.channels, copy.from.pitch, copy.to.pitch};
+  const std::int64_t rows = copy.samples * size.d * size.h;
+  const auto some = [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t n = i / (size.d * size.h);
+      const Index at{copy.region.lo.d + i / size.h % size.d, copy.region.lo.h + i % size.h, copy.region.lo.w};
+      combine(row, from + copy.from.offset(n, at), to + copy.to.offset(n, at));
+    }
+  };
+  if (copy.samples * copy.region.volume() * copy.channels < few_values) {
+    some(0, rows, 0);
+  } else {
+    parallel_ranges(rows, some);
+  }
+}
 
 }  // namespace
 
 void copy_region(const RegionCopy& copy, const float* from, float* to) {
-  const Rows rows(copy);
-  parallel_for(rows.count, [&](std::int64_t row) {
-    std::memcpy(to + rows.offset(rows.to, row), from + rows.offset(rows.from, row),
-                static_cast<std::size_t>(rows.length) * sizeof(float));
-  });
+  for_each_row(copy, from, to, copy_row);
 }
 
 void add_region(const RegionCopy& copy, const float* from, float* to) {
-  const Rows rows(copy);
-  parallel_for(rows.count, [&](std::int64_t row) {
-    const float* const source = from + rows.offset(rows.from, row);
-    float* const target = to + rows.offset(rows.to, row);
-    for (std::int64_t i = 0; i < rows.length; ++i) target[i] += source[i];
-  });
+  for_each_row(copy, from, to, add_row);
 }
 
 }  // namespace halograd::cpu

@@ -45,7 +45,7 @@ public:
         columns_(static_cast<std::size_t>(rows_ * channels_ * taps_)),
         bias_(static_cast<std::size_t>(desc.out_channels)),
         bias_gradient_(bias_.size()),
-        product_(make_dense({rows_, channels_ * taps_, desc.out_channels, desc.training})) {
+        product_(make_dense({rows_, channels_ * taps_, desc.out_channels, desc.training || desc.backwards})) {
     readers_begin_.assign(static_cast<std::size_t>(in_voxels_) + 1, 0);
     for (const std::int64_t source : sources_) {
       if (source >= 0) ++readers_begin_[static_cast<std::size_t>(source) + 1];

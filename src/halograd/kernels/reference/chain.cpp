@@ -27,32 +27,25 @@ public:
   }
 
   void moments(const float* y, double* mean, double* m2) override {
-    const std::int64_t voxels = desc_.samples * desc_.in.volume();
-    parallel_for(desc_.channels, [&](std::int64_t c) {
-      double sum = 0;
-      for (std::int64_t v = 0; v < voxels; ++v) sum += static_cast<double>(y[v * desc_.channels + c]);
-      mean[c] = voxels > 0 ? sum / static_cast<double>(voxels) : 0;
-      double squares = 0;
-      for (std::int64_t v = 0; v < voxels; ++v) {
-        const double distance = static_cast<double>(y[v * desc_.channels + c]) - mean[c];
-        squares += distance * distance;
-      }
-      m2[c] = squares;
-    });
+    const Voxels<const float> own = own_voxels(y);
+    if (!desc_.per_sample) return moments_of(own, 0, desc_.samples, mean, m2);
+    for (std::int64_t n = 0; n < desc_.samples; ++n) {
+      moments_of(own, n, n + 1, mean + n * desc_.channels, m2 + n * desc_.channels);
+    }
   }
 
   void forward(const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
                const DropoutKey& dropout, const Box& part, float* dst, std::uint8_t* argmax) override {
     const Voxels<float> activations{activations_.data(), seen_, desc_.channels};
     activate(desc_, y, faces, norm, activations);
-    pool_and_drop(desc_, activations, dropout, part, {dst, desc_.dst, desc_.channels},
+    pool_and_drop(desc_, activations, dropout, part, {dst, desc_.dst.box, desc_.dst.pitch},
                   desc_.training ? argmax : nullptr);
   }
 
   void backward_faces(const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
                       const FaceBuffers<float>& dfaces) override {
     const Voxels<double> gradient = gradients();
-    activation_gradient(desc_, {dout, desc_.dst, desc_.channels}, argmax, dropout, gradient);
+    activation_gradient(desc_, {dout, desc_.dst.box, desc_.dst.pitch}, argmax, dropout, gradient);
     const auto assign = [&](float* buffer, const Box& box) {
       if (buffer == nullptr) return;
       const Voxels<float> face{buffer, box, desc_.channels};
@@ -74,39 +67,32 @@ public:
                      const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
                      double* sums) override {
     const Voxels<double> gradient = rebuild_gradient(y, received, norm, dout, argmax, dropout);
-    const Voxels<const float> own{y, desc_.in, desc_.channels};
+    const Voxels<const float> own = own_voxels(y);
     parallel_for(desc_.channels, [&](std::int64_t c) {
-      double plain_sum = 0;
-      double weighted_sum = 0;
       for (std::int64_t n = 0; n < desc_.samples; ++n) {
-        for_each_voxel(part, [&](const Index& at) {
+        double* const at = sums + (desc_.per_sample ? n * 2 * desc_.channels : 0);
+        for_each_voxel(part, [&](const Index& voxel) {
           double unit = 0;
-          normalised(desc_, norm, c, own.voxel(n, at)[c], &unit);
-          plain_sum += gradient.voxel(n, at)[c];
-          weighted_sum += gradient.voxel(n, at)[c] * unit;
+          normalised(desc_, norm, n, c, own.voxel(n, voxel)[c], &unit);
+          at[c] += gradient.voxel(n, voxel)[c];
+          at[desc_.channels + c] += gradient.voxel(n, voxel)[c] * unit;
         });
       }
-      sums[c] += plain_sum;
-      sums[desc_.channels + c] += weighted_sum;
     });
   }
 
   void backward_data(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
-                     const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const double* sums,
-                     double count, float* dy) override {
+                     const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
+                     const NormGradient& statistics, float* dy) override {
     const Voxels<double> gradient = rebuild_gradient(y, received, norm, dout, argmax, dropout);
-    const Voxels<const float> own{y, desc_.in, desc_.channels};
-    const Voxels<float> result{dy, desc_.in, desc_.channels};
+    const Voxels<const float> own = own_voxels(y);
+    const Voxels<float> result{dy, desc_.src.box, desc_.src.pitch};
     for (std::int64_t n = 0; n < desc_.samples; ++n) {
       for_each_voxel(desc_.in, [&](const Index& at) {
         for (std::int64_t c = 0; c < desc_.channels; ++c) {
           double value = gradient.voxel(n, at)[c];
-          if (desc_.normalise) {
-            double unit = 0;
-            normalised(desc_, norm, c, own.voxel(n, at)[c], &unit);
-            if (sums != nullptr) value -= sums[c] / count + unit * sums[desc_.channels + c] / count;
-            value *= static_cast<double>(norm.gamma[c]) * static_cast<double>(norm.inverse_deviation[c]);
-          }
+          if (desc_.normalise) value = through_norm(norm, statistics, n, c, own.voxel(n, at)[c], value);
+          if (desc_.accumulate) value += static_cast<double>(result.voxel(n, at)[c]);
           result.voxel(n, at)[c] = static_cast<float>(value);
         }
       });
@@ -120,18 +106,51 @@ public:
 private:
   [[nodiscard]] Voxels<double> gradients() { return {gradients_.data(), seen_, desc_.channels}; }
 
+  [[nodiscard]] Voxels<const float> own_voxels(const float* y) const { return {y, desc_.src.box, desc_.src.pitch}; }
+
+  /// Mean and squared distance over the samples [begin, end): [C] each.
+  void moments_of(const Voxels<const float>& y, std::int64_t begin, std::int64_t end, double* mean, double* m2) const {
+    const auto total = [&](const auto& term) {
+      double sum = 0;
+      for (std::int64_t n = begin; n < end; ++n) {
+        for_each_voxel(desc_.in, [&](const Index& at) { sum += term(y.voxel(n, at)); });
+      }
+      return sum;
+    };
+    const std::int64_t voxels = (end - begin) * desc_.in.volume();
+    parallel_for(desc_.channels, [&](std::int64_t c) {
+      const double sum = total([&](const float* voxel) { return static_cast<double>(voxel[c]); });
+      mean[c] = voxels > 0 ? sum / static_cast<double>(voxels) : 0;
+      m2[c] = total([&](const float* voxel) {
+        const double distance = static_cast<double>(voxel[c]) - mean[c];
+        return distance * distance;
+      });
+    });
+  }
+
+  /// The gradient of y from that of z.
+  [[nodiscard]] double through_norm(const Normalisation& norm, const NormGradient& statistics, std::int64_t n,
+                                    std::int64_t c, float y, double dz) const {
+    double unit = 0;
+    normalised(desc_, norm, n, c, y, &unit);
+    const std::int64_t at = statistics_index(desc_, n, c);
+    const double fixed = dz * static_cast<double>(norm.gamma[c]) * static_cast<double>(norm.inverse_deviation[at]);
+    return statistics.offset == nullptr ? fixed : fixed + statistics.offset[at] + unit * statistics.pull[at];
+  }
+
   /// dz over `in` (what it holds in the faces means nothing): da of own and neighbours' outputs times the activation's
   /// derivative.
   Voxels<double> rebuild_gradient(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
                                   const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout) {
     const Voxels<double> gradient = gradients();
-    activation_gradient(desc_, {dout, desc_.dst, desc_.channels}, argmax, dropout, gradient);
+    activation_gradient(desc_, {dout, desc_.dst.box, desc_.dst.pitch}, argmax, dropout, gradient);
     add_received(desc_, received, gradient);
-    const Voxels<const float> own{y, desc_.in, desc_.channels};
+    if (!desc_.normalise && desc_.negative_slope == 1) return gradient;  // y is not there to be read
+    const Voxels<const float> own = own_voxels(y);
     for (std::int64_t n = 0; n < desc_.samples; ++n) {
       for_each_voxel(desc_.in, [&](const Index& at) {
         for (std::int64_t c = 0; c < desc_.channels; ++c) {
-          const float z = normalised(desc_, norm, c, own.voxel(n, at)[c]);
+          const float z = normalised(desc_, norm, n, c, own.voxel(n, at)[c]);
           gradient.voxel(n, at)[c] *= z > 0 ? 1.0 : static_cast<double>(desc_.negative_slope);
         }
       });

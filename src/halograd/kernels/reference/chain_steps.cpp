@@ -38,11 +38,11 @@ void for_each_sample_voxel(std::int64_t samples, const Box& box, const Body& bod
   });
 }
 
-void activate_box(const ChainDesc& desc, const Voxels<const float>& y, const Normalisation& norm,
+void activate_box(const ChainDesc& desc, const Voxels<const float>& y, const Box& box, const Normalisation& norm,
                   const Voxels<float>& activations) {
-  for_each_sample_voxel(desc.samples, y.box, [&](std::int64_t n, const Index& at) {
+  for_each_sample_voxel(desc.samples, box, [&](std::int64_t n, const Index& at) {
     for (std::int64_t c = 0; c < desc.channels; ++c) {
-      const float z = normalised(desc, norm, c, y.voxel(n, at)[c]);
+      const float z = normalised(desc, norm, n, c, y.voxel(n, at)[c]);
       activations.voxel(n, at)[c] = z > 0 ? z : desc.negative_slope * z;
     }
   });
@@ -107,25 +107,32 @@ Box face_box(const ChainDesc& desc, int dimension, bool high, bool inside) {
   return box;
 }
 
-float normalised(const ChainDesc& desc, const Normalisation& norm, std::int64_t channel, float y, double* plain) {
+std::int64_t statistics_index(const ChainDesc& desc, std::int64_t n, std::int64_t channel) {
+  return desc.per_sample ? n * desc.channels + channel : channel;
+}
+
+float normalised(const ChainDesc& desc, const Normalisation& norm, std::int64_t n, std::int64_t channel, float y,
+                 double* plain) {
   if (!desc.normalise) {
     if (plain != nullptr) *plain = static_cast<double>(y);
     return y;
   }
-  const double centred = static_cast<double>(y) - static_cast<double>(norm.mean[channel]);
-  const double unit = centred * static_cast<double>(norm.inverse_deviation[channel]);
+  const std::int64_t at = statistics_index(desc, n, channel);
+  const double centred = static_cast<double>(y) - static_cast<double>(norm.mean[at]);
+  const double unit = centred * static_cast<double>(norm.inverse_deviation[at]);
   if (plain != nullptr) *plain = unit;
   return static_cast<float>(unit * static_cast<double>(norm.gamma[channel]) + static_cast<double>(norm.beta[channel]));
 }
 
 void activate(const ChainDesc& desc, const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
               const Voxels<float>& activations) {
-  activate_box(desc, {y, desc.in, desc.channels}, norm, activations);
+  activate_box(desc, {y, desc.src.box, desc.src.pitch}, desc.in, norm, activations);
+  const auto activate_face = [&](const float* face, const Box& box) {
+    if (face != nullptr) activate_box(desc, {face, box, desc.channels}, box, norm, activations);
+  };
   for (int i = 0; i < 3; ++i) {
-    const float* lo = faces.lo[static_cast<std::size_t>(i)];
-    const float* hi = faces.hi[static_cast<std::size_t>(i)];
-    if (lo != nullptr) activate_box(desc, {lo, face_box(desc, i, false, false), desc.channels}, norm, activations);
-    if (hi != nullptr) activate_box(desc, {hi, face_box(desc, i, true, false), desc.channels}, norm, activations);
+    activate_face(faces.lo[static_cast<std::size_t>(i)], face_box(desc, i, false, false));
+    activate_face(faces.hi[static_cast<std::size_t>(i)], face_box(desc, i, true, false));
   }
 }
 

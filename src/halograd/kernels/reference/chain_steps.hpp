@@ -8,9 +8,12 @@ namespace halograd::reference {
 /// Box of the face buffer of `width` voxels that lies outside (or, for `returned`, inside) `in` along `dimension`.
 Box face_box(const ChainDesc& desc, int dimension, bool high, bool inside);
 
-/// z of one voxel before activation, rounded to float: normalised where the chain normalises, else y itself.
-/// `plain`, where given, receives the normalised value before gamma and beta.
-float normalised(const ChainDesc& desc, const Normalisation& norm, std::int64_t channel, float y,
+/// Where the statistics of a channel of sample `n` stand: [C], with per_sample [N,C].
+std::int64_t statistics_index(const ChainDesc& desc, std::int64_t n, std::int64_t channel);
+
+/// z of one voxel of sample `n` before activation, rounded to float: normalised where the chain normalises, else y
+/// itself. `plain`, where given, receives the normalised value before gamma and beta.
+float normalised(const ChainDesc& desc, const Normalisation& norm, std::int64_t n, std::int64_t channel, float y,
                  double* plain = nullptr);
 
 /// a = activation(normalise(y)) over `in` and its faces; voxels of faces without a buffer are left alone.

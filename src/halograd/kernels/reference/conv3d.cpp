@@ -81,12 +81,14 @@ std::int64_t voxel_offset(const Extent& extent, std::int64_t n, const Index& at)
 
 class ReferenceConv3d final : public Conv3d {
 public:
-  explicit ReferenceConv3d(const Conv3dDesc& desc)
-      : desc_(desc), forward_weights_(desc.kernel.volume(), desc.in_channels, desc.out_channels) {
-    if (desc.training && desc.input_gradient) {
+  explicit ReferenceConv3d(const Conv3dDesc& desc) : desc_(desc) {
+    if (desc.calls_forward()) {
+      forward_weights_ = PackedWeights(desc.kernel.volume(), desc.in_channels, desc.out_channels);
+    }
+    if (desc.calls_backward_data()) {
       backward_weights_ = PackedWeights(desc.kernel.volume(), desc.out_channels, desc.in_channels);
     }
-    if (desc.training) {
+    if (desc.calls_backward_weights()) {
       weight_sums_.resize(
           static_cast<std::size_t>(desc.kernel.volume() * desc.in_channels * blocks_of(desc.out_channels)));
     }
@@ -96,7 +98,7 @@ public:
     const auto weight = [&](std::int64_t k, std::int64_t i, std::int64_t o) {
       return w[(o * desc_.in_channels + i) * desc_.kernel.volume() + k];
     };
-    forward_weights_.fill(weight);
+    if (forward_weights_.bytes() > 0) forward_weights_.fill(weight);
     if (backward_weights_.bytes() > 0) {
       backward_weights_.fill([&](std::int64_t k, std::int64_t o, std::int64_t i) { return weight(k, i, o); });
     }
