@@ -73,6 +73,77 @@ Network random_network(Draw& draw, const GlobalShape& input, bool norm_behind_co
   return net;
 }
 
+Window transposed_window(std::int64_t kernel, std::int64_t padding, std::int64_t output_padding) {
+  return {Extent::cube(kernel), Extent::cube(2), Extent::cube(padding), Extent::cube(output_padding), true};
+}
+
+void add_norm(Draw& draw, Network& net, const std::string& name) {
+  const std::int64_t channels = net.output().channels;
+  switch (draw(0, 3)) {
+    case 0: net.add(name, BatchNorm{}); break;
+    case 1: net.add(name, GroupNorm{}); break;
+    case 2: net.add(name, GroupNorm{.groups = channels % 2 == 0 ? 2 : 1}); break;
+    default: break;
+  }
+}
+
+/// Down, up again in one of five ways, and a join with what was there before, which others may take too; then a loss on
+/// labels or values. Extents are even.
+Network random_graph(Draw& draw, const GlobalShape& input, bool norm_behind_convolution) {
+  Network net(input);
+  const std::int64_t channels = 2 * draw(1, 3);
+  net.add("conv1", Convolution{channels});
+  if (norm_behind_convolution) add_norm(draw, net, "norm1");
+  const NodeId skip = draw(0, 3) == 0 ? NodeId{0} : net.add("relu1", LeakyRelu{0.1F});
+  const std::int64_t window = draw(2, 3);
+  if (draw(0, 3) == 0) {
+    net.add("down", Convolution{channels, Window{Extent::cube(3), Extent::cube(2), Extent::cube(1)}}, {skip});
+    net.add("down_relu", LeakyRelu{});
+  } else {
+    net.add("down",
+            Pool{draw(0, 1) == 0 ? PoolKind::average : PoolKind::max,
+                 Window{Extent::cube(window), Extent::cube(2), Extent::cube((window - 1) / 2)}},
+            {skip});
+  }
+  net.add("conv2", Convolution{channels});
+  net.add("relu2", LeakyRelu{0});
+  switch (draw(0, 4)) {
+    case 0: net.add("up", Deconvolution{channels}); break;
+    case 1: net.add("up", Deconvolution{channels, transposed_window(3, 1, 1)}); break;
+    case 2: net.add("up", Deconvolution{channels, transposed_window(4, 1, 0)}); break;
+    case 3: net.add("up", Upsample{UpsampleKind::nearest}); break;
+    default: net.add("up", Upsample{UpsampleKind::trilinear}); break;
+  }
+  NodeId up{static_cast<std::int64_t>(net.nodes().size()) - 1};
+  if (draw(0, 2) == 0) up = net.add("up_relu", LeakyRelu{0.2F});
+  switch (draw(0, 3)) {
+    case 0: net.add("join", Concatenation{}, {up, skip}); break;
+    case 1: net.add("join", Sum{}, {up, skip}); break;
+    case 2: net.add("join", Concatenation{}, {NodeId{-1}, skip, up}); break;
+    default: {
+      const NodeId inner = net.add("inner", Sum{}, {skip, up, up});
+      net.add("join", Concatenation{}, {inner, skip});
+    }
+  }
+  if (draw(0, 2) == 0) add_norm(draw, net, "norm3");
+  net.add("conv3", Convolution{3});
+  const NodeId third{static_cast<std::int64_t>(net.nodes().size()) - 1};
+  if (draw(0, 1) == 0) {
+    const NodeId relu = net.add("relu3", LeakyRelu{0.3F});
+    net.add("conv4", Convolution{3, Window{}}, {relu});
+    net.add("residual", Sum{}, {NodeId{static_cast<std::int64_t>(net.nodes().size()) - 1}, third});
+  }
+  switch (draw(0, 3)) {
+    case 0: net.add("loss", MeanSquaredError{}); break;
+    case 1: net.add("loss", SegmentationLoss{}); break;
+    case 2: net.add("loss", SegmentationLoss{.dice = 1}); break;
+    default:
+      net.add("loss",
+              SegmentationLoss{.cross_entropy = 0.5, .dice = 0.7, .class_weights = {1, 3, 0.5}, .ignore_label = 1});
+  }
+  return net;
+}
+
 std::vector<Extent> grids_of(std::int64_t ranks) {
   std::vector<Extent> grids;
   for (std::int64_t d = 1; d <= ranks; ++d) {
@@ -90,7 +161,7 @@ std::vector<float> cut(const float* whole, const Extent& extent, std::int64_t ch
                        const Box& box) {
   std::vector<float> part(static_cast<std::size_t>(samples.count * box.volume() * channels));
   const std::int64_t sample = extent.volume() * channels;
-  copy_region(Backend::reference, {samples.count, channels, Box::whole(extent), box, box},
+  copy_region(Backend::reference, {samples.count, channels, {Box::whole(extent), channels}, {box, channels}, box},
               whole + samples.first * sample, part.data());
   return part;
 }
@@ -112,12 +183,17 @@ void nudge(test::RandomBatch& batch) {
   }
 }
 
-void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
+enum class Shape { chain, graph };
+
+void check_one(Shape shape, Backend backend, std::uint64_t seed, const Communicator& world) {
   Draw draw{seed};
   const std::vector<Extent> grids = grids_of(world.size());
   const Extent parts = grids[static_cast<std::size_t>(draw(0, static_cast<std::int64_t>(grids.size()) - 1))];
-  const GlobalShape input{draw(1, 4), {draw(7, 14), draw(7, 14), draw(7, 14)}};
-  const Network net = random_network(draw, input, backend == Backend::reference);
+  GlobalShape input{draw(1, 4), {draw(7, 14), draw(7, 14), draw(7, 14)}};
+  if (shape == Shape::graph) input.extent = {2 * draw(3, 6), 2 * draw(3, 6), 2 * draw(3, 6)};
+  const bool norm_behind_convolution = backend == Backend::reference;
+  const Network net = shape == Shape::graph ? random_graph(draw, input, norm_behind_convolution)
+                                            : random_network(draw, input, norm_behind_convolution);
   const std::int64_t batch = draw(1, 3);
   const ProcessGrid grid{world.size() / parts.volume(), parts.d, parts.h, parts.w};
 
@@ -168,12 +244,14 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
 
   const Box own = plan.input.own.intersect(plan.input.gradient.box);
   std::vector<float> dx(static_cast<std::size_t>(plan.samples.count * own.volume() * input.channels));
-  copy_region(Backend::reference, {plan.samples.count, input.channels, plan.input.gradient.box, own, own},
+  copy_region(Backend::reference,
+              {plan.samples.count, input.channels, plan.input.gradient.layout(), {own, input.channels}, own},
               sharded.input_gradient().data(), dx.data());
   const auto cut_gradient = [&](const Executor& executor) {
     const Box held = single_plan.input.gradient.box;
     std::vector<float> all(static_cast<std::size_t>(batch * input.elements()));
-    copy_region(Backend::reference, {batch, input.channels, held, Box::whole(input.extent), held},
+    copy_region(Backend::reference,
+                {batch, input.channels, {held, input.channels}, {Box::whole(input.extent), input.channels}, held},
                 executor.input_gradient().data(), all.data());
     return cut(all.data(), input.extent, input.channels, plan.samples, own);
   };
@@ -181,17 +259,23 @@ void check_one(Backend backend, std::uint64_t seed, const Communicator& world) {
           static_cast<std::int64_t>(dx.size()), where);
 }
 
-class Layers : public testing::TestWithParam<Backend> {};
+class Layers : public testing::TestWithParam<std::tuple<Shape, Backend>> {};
 
 TEST_P(Layers, EqualTheReferenceOnOneRank) {
   const Communicator world = Communicator::world();
+  const auto& [shape, backend] = GetParam();
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    agree(world, [&] { check_one(GetParam(), seed + 1000 * static_cast<std::uint64_t>(world.size()), world); });
+    agree(world, [&] { check_one(shape, backend, seed + 1000 * static_cast<std::uint64_t>(world.size()), world); });
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Layers, testing::Values(Backend::reference, Backend::cpu),
-                         [](const auto& test) { return std::string(backend_name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Networks, Layers,
+                         testing::Combine(testing::Values(Shape::chain, Shape::graph),
+                                          testing::Values(Backend::reference, Backend::cpu)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param) == Shape::chain ? "chains_" : "graphs_") +
+                                  backend_name(std::get<1>(test.param));
+                         });
 
 }  // namespace
 }  // namespace halograd

@@ -15,17 +15,24 @@ inline float random_value(std::uint64_t seed, std::int64_t sample, std::int64_t 
          1;
 }
 
-/// A random mini-batch: inputs from `seed`, targets from the one after it.
+/// A random mini-batch: inputs from `seed`, targets (or labels below the number of classes) from the one after it.
 class RandomBatch : public GeneratedBatch {
 public:
   RandomBatch(const Plan& plan, std::uint64_t seed)
-      : GeneratedBatch(plan, values(plan.input.shape, seed), values(plan.output.shape, seed + 1)) {}
+      : GeneratedBatch(plan, values(plan.input.shape, seed), targets(plan, seed + 1)) {}
 
 private:
   static VoxelFunction values(const GlobalShape& shape, std::uint64_t seed) {
     return [=](std::int64_t sample, const Index& at, std::int64_t channel) {
       const std::int64_t voxel = (at.d * shape.extent.h + at.h) * shape.extent.w + at.w;
       return random_value(seed, sample, voxel * shape.channels + channel);
+    };
+  }
+  static VoxelFunction targets(const Plan& plan, std::uint64_t seed) {
+    if (plan.input.labels < 0) return values(plan.output.shape, seed);
+    return [value = values({1, plan.output.shape.extent}, seed), classes = plan.output.shape.channels](
+               std::int64_t sample, const Index& at, std::int64_t channel) {
+      return std::floor((value(sample, at, channel) + 1) / 2 * static_cast<float>(classes));
     };
   }
 };

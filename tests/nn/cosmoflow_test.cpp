@@ -59,7 +59,12 @@ TEST(Network, RefusesWhatDoesNotFit) {
 }
 
 TEST(Parameters, StartAsGlorotSaysAndTheSameEveryTime) {
-  const ParameterSpec spec{"conv", "weight", {16, 4, 3, 3, 3}, Initializer::glorot_uniform};
+  const ParameterSpec spec{.layer = "conv",
+                           .name = "weight",
+                           .dims = {16, 4, 3, 3, 3},
+                           .initializer = Initializer::glorot_uniform,
+                           .fan_in = 4 * 27,
+                           .fan_out = 16 * 27};
   std::vector<float> values(static_cast<std::size_t>(spec.elements()));
   std::vector<float> again(values.size());
   initialize(spec, 0, 1, values.data());

@@ -107,7 +107,11 @@ Measurement measure(const Communicator& world, const Config& config, const Execu
                        .implementations = executor.implementations(Mode::train, batch_size),
                        .peak_rss = peak_rss_bytes()};
   for (const Step& step : plan.steps) measured.flops += step.flops;
-  for (const ConvolutionUnit& unit : plan.convolutions) measured.convolutions.push_back(unit.desc);
+  for (const ConvolutionUnit& unit : plan.convolutions) {
+    const auto* convolution = std::get_if<Conv3dDesc>(&unit.desc);
+    measured.convolutions.push_back(convolution != nullptr ? *convolution
+                                                           : transposed(std::get<Deconv3dDesc>(unit.desc)));
+  }
   return measured;
 }
 

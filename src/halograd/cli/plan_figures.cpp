@@ -5,8 +5,8 @@
 namespace halograd {
 
 PlanFigures figures_of(const Plan& plan, int optimizer_slots) {
-  PlanFigures figures{.arena_bytes = plan.arena_bytes + plan.input_bytes(),
-                      .input_bytes = plan.input_bytes(),
+  PlanFigures figures{.arena_bytes = plan.arena_bytes + plan.input_bytes() + plan.label_bytes(),
+                      .input_bytes = plan.input_bytes() + plan.label_bytes(),
                       .parameter_bytes = plan.parameter_bytes(optimizer_slots),
                       .message_buffer_bytes = plan.message_buffer_bytes(),
                       .halo_bytes = plan.halo_bytes_sent()};
@@ -17,7 +17,8 @@ PlanFigures figures_of(const Plan& plan, int optimizer_slots) {
   }
   figures.sums = std::ranges::count_if(plan.steps, [](const Step& step) {
     return step.kind == StepKind::statistics_start || step.kind == StepKind::sums_start ||
-           step.kind == StepKind::loss_sum_start || step.kind == StepKind::bucket_start;
+           step.kind == StepKind::loss_sum_start || step.kind == StepKind::segmentation_start ||
+           step.kind == StepKind::bucket_start;
   });
   return figures;
 }

@@ -4,7 +4,6 @@
 #include "halograd/cli/plan_figures.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/system.hpp"
-#include "halograd/plan/fusion.hpp"
 #include "halograd/train/model.hpp"
 
 #include <fmt/ranges.h>
@@ -41,6 +40,7 @@ struct Summary {
   double memory_factor = 1;  ///< the paper's: twice with batch norm
   PlanFigures plan;
   std::vector<std::string> reshards;
+  std::vector<std::string> copies;
 };
 
 std::vector<LayerRow> layer_rows(const Network& network) {
@@ -56,21 +56,21 @@ std::vector<LayerRow> layer_rows(const Network& network) {
   return rows;
 }
 
-/// Fills the layers' partitions in from the plan's stages, and lists where one gets coarser.
-void add_placements(const Network& network, const Plan& plan, Summary& summary) {
-  const std::vector<Stage> stages = fuse(network);
-  std::string before = plan.grid.spatial_name();
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const LayerPlacement& place = plan.placements[i];
-    for (const auto& id :
-         {stages[i].node, stages[i].batch_norm, stages[i].activation, stages[i].pool, stages[i].dropout}) {
-      if (id) summary.layers[static_cast<std::size_t>(id->index)].partition = place.partition;
-    }
+/// Fills in how the layers are partitioned, and lists the copies that the plan adds.
+void add_placements(const Plan& plan, Summary& summary) {
+  for (const LayerPlacement& place : plan.placements) {
+    for (const NodeId id : place.layers) summary.layers[static_cast<std::size_t>(id.index)].partition = place.partition;
+  }
+  for (const LayerPlacement& place : plan.placements) {
+    if (place.copied_from.empty()) continue;
+    const auto from = std::ranges::find(plan.placements, place.copied_from, &LayerPlacement::name);
+    const std::string before = from == plan.placements.end() ? plan.grid.spatial_name() : from->partition;
     if (place.resharded) {
       summary.reshards.push_back(
-          fmt::format("before {} the volume moves from {} to {} parts", place.layer, before, place.partition));
+          fmt::format("{}: {} moves from {} to {} parts", place.name, place.copied_from, before, place.partition));
+    } else {
+      summary.copies.push_back(fmt::format("{}: {} is copied within each rank", place.name, place.copied_from));
     }
-    before = place.partition;
   }
 }
 
@@ -92,7 +92,7 @@ Summary summarize(const SummaryOptions& options) {
                                        .input_partition = {},
                                        .traits = {}};
   summary.plan = largest_figures(network, compile_options, optimizer_slots(run.optimizer.kind));
-  add_placements(network, compile(network, compile_options), summary);
+  add_placements(compile(network, compile_options), summary);
   return summary;
 }
 
@@ -140,7 +140,8 @@ std::string to_text(const Summary& summary) {
   lines.push_back(fmt::format("  halo messages          {} sent, {} in all, {} of buffers", plan.halo_messages,
                               bytes_text(plan.halo_bytes), bytes_text(plan.message_buffer_bytes)));
   lines.push_back(fmt::format("  sums over ranks        {}", plan.sums));
-  for (const std::string& reshard : summary.reshards) lines.push_back("  reshard: " + reshard);
+  for (const std::string& reshard : summary.reshards) lines.push_back("  reshard  " + reshard);
+  for (const std::string& copy : summary.copies) lines.push_back("  copy     " + copy);
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
@@ -176,6 +177,7 @@ nlohmann::ordered_json to_json(const Summary& summary) {
           {"halo_messages_per_step", summary.plan.halo_messages},
           {"sums_per_step", summary.plan.sums},
           {"reshards", summary.reshards},
+          {"copies", summary.copies},
           {"layers", layers}};
 }
 
