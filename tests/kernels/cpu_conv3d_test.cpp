@@ -202,6 +202,20 @@ TEST(CpuConv3d, MatchesDirectSumsAsAMatrixProduct) {
   expect_right(margined);
 }
 
+TEST(CpuConv3d, MatchesDirectSumsWhereWindowsTile) {
+  for (const Extent& kernel : {Extent{2, 2, 2}, Extent{1, 2, 3}, Extent{4, 1, 1}}) {
+    Conv3dDesc c = same_padding(2, 12, 20, 5);
+    c.kernel = kernel;
+    c.stride = kernel;
+    c.pad_lo = {};
+    c.in = {5 * kernel.d, 5 * kernel.h, 5 * kernel.w};
+    expect_right(c);
+    for (const std::string& name : cpu::make_conv3d(c)->implementations()) {
+      EXPECT_TRUE(name.starts_with("patches:")) << name;
+    }
+  }
+}
+
 TEST(CpuConv3d, GivesTheSameBitsEveryTime) {
   for (const Conv3dDesc& c : {same_padding(1, 256, 256, 2), same_padding(2, 32, 64, 9)}) {
     const auto x = noise(c.samples * c.in_channels * c.in.volume(), 1);

@@ -1,6 +1,10 @@
 #include "halograd/kernels/cpu/conv_floor.hpp"
 
+#include "halograd/kernels/deconv3d.hpp"
+
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace halograd {
 namespace {
@@ -44,6 +48,39 @@ TEST(ConvFloor, LeavesMarginsOut) {
   strided.in.d = 9;
   strided.pad_lo.d = 0;
   EXPECT_GT(cpu::conv_floor_seconds({inner, strided}, 1), 0);
+}
+
+std::vector<std::string> calls_of(const Deconv3dDesc& desc) {
+  std::vector<std::string> calls;
+  for (const cpu::ConvTiming& timing : cpu::time_convolution(transposed(desc), 1)) {
+    EXPECT_GT(timing.seconds, 0);
+    EXPECT_EQ(timing.implementation.find("ref"), std::string::npos) << timing.implementation;
+    calls.push_back(timing.call);
+  }
+  std::sort(calls.begin(), calls.end());
+  return calls;
+}
+
+TEST(ConvFloor, TimesDeconvolutionsUnderTheNamesOfTheirLayer) {
+  using Calls = std::vector<std::string>;
+  for (const std::int64_t kernel : {2, 3}) {
+    Deconv3dDesc d{.samples = 1, .in_channels = 32, .out_channels = 16, .in = Extent::cube(8), .out = Extent::cube(16)};
+    d.kernel = Extent::cube(kernel);
+    d.pad_lo = Extent::cube(kernel / 3);
+    d.input_gradient = true;
+    EXPECT_EQ(calls_of(d), (Calls{"backward_data", "backward_weights", "forward"}));
+    d.input_gradient = false;
+    EXPECT_EQ(calls_of(d), (Calls{"backward_weights", "forward"}));
+    d.training = false;
+    EXPECT_EQ(calls_of(d), (Calls{"forward"}));
+  }
+}
+
+TEST(ConvFloor, LeavesTheMarginsOfDeconvolutionsOut) {
+  Deconv3dDesc d{.samples = 1, .in_channels = 16, .out_channels = 16, .in = {10, 8, 9}, .out = Extent::cube(16)};
+  d.kernel = Extent::cube(4);
+  d.pad_lo = {3, 1, 1};  // a neighbour on either side in depth, above in width
+  EXPECT_EQ(calls_of(d).size(), 3U);
 }
 
 TEST(ConvFloor, CountsNothingForNoSamples) {

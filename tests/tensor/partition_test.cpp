@@ -117,6 +117,42 @@ TEST(PartitionCoarsen, JoinsNeighbours) {
   EXPECT_EQ(cut_depth({0, 4, 7, 10, 12}).coarsen({1, 1, 1}), cut_depth({0, 12}));
 }
 
+Window transposed_window(std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                         std::int64_t output_padding = 0) {
+  return {{kernel, 1, 1}, {stride, 1, 1}, {padding, 0, 0}, {output_padding, 0, 0}, true};
+}
+
+TEST(PartitionDerive, OfATransposedWindowCutsAtMultiplesOfTheStride) {
+  const Partition input = cut_depth({0, 3, 4, 8});
+  EXPECT_EQ(depth_cuts(input.derive(transposed_window(2, 2, 0))), (Cuts{0, 6, 8, 16}));
+  EXPECT_EQ(depth_cuts(input.derive(transposed_window(3, 2, 1, 1))), (Cuts{0, 6, 8, 16}));
+  EXPECT_EQ(depth_cuts(input.derive(transposed_window(3, 2, 1))), (Cuts{0, 6, 8, 15}));
+  EXPECT_EQ(depth_cuts(input.derive(transposed_window(5, 2, 0))), (Cuts{0, 6, 8, 19}));
+}
+
+TEST(HaloOf, TransposedWindowsReadWhatReachesAcrossTheCut) {
+  const Partition input = cut_depth({0, 3, 8});
+  EXPECT_EQ(depth_halo(input, transposed_window(2, 2, 0), 0), (Halo{}));
+  EXPECT_EQ(depth_halo(input, transposed_window(2, 2, 0), 1), (Halo{}));
+  // Kernel 3, stride 2, padding 1: output 5 gets input 3's first tap; output 6 is input 3's second alone.
+  EXPECT_EQ(depth_halo(input, transposed_window(3, 2, 1, 1), 0), (Halo{{}, {1, 0, 0}}));
+  EXPECT_EQ(depth_halo(input, transposed_window(3, 2, 1, 1), 1), (Halo{}));
+  // Linear upsampling by 2 reads a voxel on either side.
+  EXPECT_EQ(depth_halo(input, transposed_window(4, 2, 1), 0), (Halo{{}, {1, 0, 0}}));
+  EXPECT_EQ(depth_halo(input, transposed_window(4, 2, 1), 1), (Halo{{1, 0, 0}, {}}));
+}
+
+TEST(HalosFit, OfTransposedWindowsUnlessOneReachesFurtherThanTheNeighbour) {
+  const auto fits = [](const Partition& input, const Window& window) {
+    return halos_fit(input, input.derive(window), window);
+  };
+  EXPECT_TRUE(fits(cut_depth({0, 1, 2, 3}), transposed_window(2, 2, 0)));
+  EXPECT_TRUE(fits(cut_depth({0, 1, 2, 3}), transposed_window(4, 2, 1)));
+  EXPECT_TRUE(fits(cut_depth({0, 2, 4, 6}), transposed_window(8, 2, 3)));
+  EXPECT_FALSE(
+      fits(cut_depth({0, 3, 4, 7}), transposed_window(8, 2, 3)));  // reaches two voxels of part 1, which has one
+}
+
 /// Random cuts and windows: each output has one owner, and own voxels and halo cover exactly what it reads.
 TEST(PartitionDerive, CoversEveryOutputOnceAndHalosCoverWhatIsRead) {
   std::mt19937 engine(1);
@@ -145,6 +181,40 @@ TEST(PartitionDerive, CoversEveryOutputOnceAndHalosCoverWhatIsRead) {
         for (std::int64_t k = 0; k < window.kernel.d; ++k) {
           const std::int64_t i = o * window.stride.d - window.padding.d + k;
           if (i < 0 || i >= extent) continue;
+          EXPECT_GE(i, own.lo.d - halo.lo.d);
+          EXPECT_LT(i, own.hi.d + halo.hi.d);
+        }
+      }
+    }
+    for (const int count : owners) EXPECT_EQ(count, 1);
+  }
+}
+
+/// Likewise transposed: an output's owner holds every input that reaches it, itself or in its halo.
+TEST(PartitionDerive, OfTransposedWindowsCoversEveryOutputOnceAndHalosCoverWhatReachesThem) {
+  std::mt19937 engine(2);
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(high - low + 1));
+  };
+  for (int round = 0; round < 500; ++round) {
+    const std::int64_t stride = between(1, 3);
+    const std::int64_t kernel = between(1, 5);
+    const Window window = transposed_window(kernel, stride, between(0, (kernel - 1) / 2), between(0, stride - 1));
+    Cuts cuts{0};
+    for (std::int64_t i = between(1, 4); i > 0; --i) cuts.push_back(cuts.back() + between(1, 9));
+    const Partition input({cuts, Cuts{0, 1}, Cuts{0, 1}});
+    const Partition output = input.derive(window);
+    ASSERT_EQ(output.extent(), window.output_extent(input.extent()));
+    std::vector<int> owners(static_cast<std::size_t>(output.extent().d));
+    for (std::int64_t part = 0; part < input.parts().d; ++part) {
+      const Box own = input.box({part, 0, 0});
+      const Box outputs = output.box({part, 0, 0});
+      const Halo halo = halo_of(input, output, window, {part, 0, 0});
+      for (std::int64_t o = outputs.lo.d; o < outputs.hi.d; ++o) ++owners[static_cast<std::size_t>(o)];
+      for (std::int64_t i = 0; i < cuts.back(); ++i) {
+        for (std::int64_t k = 0; k < kernel; ++k) {
+          const std::int64_t o = i * stride - window.padding.d + k;
+          if (o < outputs.lo.d || o >= outputs.hi.d) continue;
           EXPECT_GE(i, own.lo.d - halo.lo.d);
           EXPECT_LT(i, own.hi.d + halo.hi.d);
         }

@@ -28,8 +28,8 @@ struct Deconv3dDesc {
 /// [O,I,kd,kh,kw] are ours [in,out,kd,kh,kw] as they stand.
 Conv3dDesc transposed(const Deconv3dDesc& desc);
 
-/// A convolution seen backwards, with the members of Conv3d: x: [N,D,H,W,I] of `in`; y, dy: [N,D,H,W,O] of `out`; w, dw:
-/// [I,O,kd,kh,kw], as PyTorch has them. Throws as make_conv3d does.
+/// A convolution seen backwards, with the members of Conv3d: x: [N,D,H,W,I] of `in`; y, dy: [N,D,H,W,O] of `out`; w,
+/// dw: [I,O,kd,kh,kw], as PyTorch has them. Throws as make_conv3d does.
 std::unique_ptr<Conv3d> make_deconv3d(Backend backend, const Deconv3dDesc& desc);
 
 }  // namespace halograd

@@ -5,6 +5,8 @@
 #include "halograd/kernels/cpu/loss.hpp"
 #include "halograd/kernels/cpu/optimizer.hpp"
 #include "halograd/kernels/cpu/region_copy.hpp"
+#include "halograd/kernels/cpu/segmentation_loss.hpp"
+#include "halograd/kernels/cpu/upsample.hpp"
 #include "halograd/kernels/reference/chain.hpp"
 #include "halograd/kernels/reference/conv3d.hpp"
 #include "halograd/kernels/reference/convert.hpp"
@@ -12,6 +14,8 @@
 #include "halograd/kernels/reference/loss.hpp"
 #include "halograd/kernels/reference/optimizer.hpp"
 #include "halograd/kernels/reference/region_copy.hpp"
+#include "halograd/kernels/reference/segmentation_loss.hpp"
+#include "halograd/kernels/reference/upsample.hpp"
 
 // The one place that knows which backends there are: each operation goes to the function of the same name in the
 // backend's namespace.
@@ -41,6 +45,14 @@ void add_region(Backend backend, const RegionCopy& copy, const float* from, floa
   backend == Backend::reference ? reference::add_region(copy, from, to) : cpu::add_region(copy, from, to);
 }
 
+void upsample(Backend backend, const UpsampleDesc& desc, const float* x, float* y) {
+  backend == Backend::reference ? reference::upsample(desc, x, y) : cpu::upsample(desc, x, y);
+}
+
+void upsample_backward(Backend backend, const UpsampleDesc& desc, const float* dy, float* dx) {
+  backend == Backend::reference ? reference::upsample_backward(desc, dy, dx) : cpu::upsample_backward(desc, dy, dx);
+}
+
 double squared_error(Backend backend, const float* prediction, const float* target, std::int64_t count) {
   return backend == Backend::reference ? reference::squared_error(prediction, target, count)
                                        : cpu::squared_error(prediction, target, count);
@@ -50,6 +62,20 @@ void squared_error_gradient(Backend backend, const float* prediction, const floa
                             std::int64_t count, float* dprediction) {
   backend == Backend::reference ? reference::squared_error_gradient(prediction, target, scale, count, dprediction)
                                 : cpu::squared_error_gradient(prediction, target, scale, count, dprediction);
+}
+
+void segmentation_sums(Backend backend, const SegmentationLossDesc& desc, const float* logits,
+                       const std::uint8_t* labels, double* sums) {
+  backend == Backend::reference ? reference::segmentation_sums(desc, logits, labels, sums)
+                                : cpu::segmentation_sums(desc, logits, labels, sums);
+}
+
+void segmentation_gradient(Backend backend, const SegmentationLossDesc& desc, const float* logits,
+                           const std::uint8_t* labels, double cross_entropy_scale, std::span<const double> dice,
+                           float* dlogits) {
+  backend == Backend::reference
+      ? reference::segmentation_gradient(desc, logits, labels, cross_entropy_scale, dice, dlogits)
+      : cpu::segmentation_gradient(desc, logits, labels, cross_entropy_scale, dice, dlogits);
 }
 
 void adam_update(Backend backend, const AdamStep& adam, const float* g, float* w, float* m, float* v,

@@ -5,8 +5,8 @@
 
 namespace halograd {
 
-/// Moves the voxels `region` from one NDHWC buffer to another. A message is a buffer too, so this packs and unpacks halos
-/// of any width, copies between partitions, and into and out of channel slices.
+/// Moves the voxels `region` from one NDHWC buffer to another. A message is a buffer too, so this packs and unpacks
+/// halos of any width, copies between partitions, and into and out of channel slices.
 struct RegionCopy {
   std::int64_t samples = 0;
   std::int64_t channels = 0;

@@ -12,11 +12,12 @@ namespace halograd {
 ///     cross entropy:  Σ w[label] · −log p[label] / Σ w[label], over all voxels of the global mini-batch
 ///     soft Dice:      1 − mean over samples and classes of (2 Σ p·g + smooth) / (Σ p + Σ g + smooth)
 /// with p the softmax, g = 1 where the label is the class, sums over a sample's voxels (Milletari et al. 2016 without
-/// squares, as MONAI's DiceLoss). Voxels of the ignore label count in neither.
+/// squares, as MONAI's DiceLoss). Voxels of the ignore label count in neither, nor do those whose label is no class
+/// (whoever reads labels refuses such).
 struct SegmentationLossDesc {
-  std::int64_t samples = 0;  ///< on this rank
-  std::int64_t voxels = 0;   ///< of a sample on this rank
-  std::int64_t classes = 0;
+  std::int64_t samples = 0;           ///< on this rank
+  std::int64_t voxels = 0;            ///< of a sample on this rank
+  std::int64_t classes = 0;           ///< 256 at most
   std::vector<double> class_weights;  ///< [classes]; empty: all 1
   int ignore_label = -1;              ///< −1: none
   double cross_entropy = 1;           ///< its share in the loss
@@ -26,7 +27,9 @@ struct SegmentationLossDesc {
 
 /// How many sums there are for `samples` samples: Σ w·−log p and Σ w, then of each sample Σ p·g, Σ p and Σ g:
 /// [classes] each.
-std::int64_t segmentation_sum_count(const SegmentationLossDesc& desc, std::int64_t samples);
+inline std::int64_t segmentation_sum_count(const SegmentationLossDesc& desc, std::int64_t samples) {
+  return 2 + 3 * desc.classes * samples;
+}
 
 /// This rank's sums, assigned. logits: [samples, voxels, classes]; labels: [samples, voxels]; sums as above.
 void segmentation_sums(Backend backend, const SegmentationLossDesc& desc, const float* logits,
@@ -37,12 +40,13 @@ struct SegmentationOutcome {
   double loss = 0;
   double cross_entropy_scale = 0;  ///< share / Σ w, which a voxel's (p − g)·w is multiplied by; 0 where no voxel counts
 };
-/// `sums` over all ranks, of all `samples` samples. dice: [samples, 2, classes], assigned: the gradient of the loss by a
-/// voxel's p is dice[0]·g + dice[1].
+/// `sums` over all ranks, of all `samples` samples. dice: [samples, 2, classes], assigned: the gradient of the Dice
+/// part of the loss by a voxel's p is dice[0]·g + dice[1].
 SegmentationOutcome finish_segmentation(const SegmentationLossDesc& desc, std::int64_t samples,
                                         std::span<const double> sums, std::span<double> dice);
 
-/// dlogits, which may be logits: the gradient of the global loss. dice: that of this rank's samples.
+/// dlogits, which may be logits: the gradient of the global loss, assigned. dice: that of this rank's samples; not read
+/// without a share of Dice.
 void segmentation_gradient(Backend backend, const SegmentationLossDesc& desc, const float* logits,
                            const std::uint8_t* labels, double cross_entropy_scale, std::span<const double> dice,
                            float* dlogits);

@@ -8,7 +8,7 @@ namespace halograd {
 
 enum class UpsampleKind {
   nearest,    ///< output o is input ⌊o / factor⌋
-  trilinear,  ///< separable linear interpolation at (o + ½) / factor − ½, held at the border (PyTorch: align_corners off)
+  trilinear,  ///< linear in each dimension at (o + ½) / factor − ½, held at the border (PyTorch: align_corners off)
 };
 
 /// Makes a volume larger by a whole factor a dimension, on one rank.
@@ -24,7 +24,16 @@ struct UpsampleDesc {
 };
 
 /// The transposed window through which outputs see inputs: what decides halos.
-Window upsample_window(UpsampleKind kind, const Extent& factor);
+inline Window upsample_window(UpsampleKind kind, const Extent& factor) {
+  Window window{.kernel = factor, .stride = factor, .padding = {}, .transposed = true};
+  if (kind == UpsampleKind::nearest) return window;
+  // Input i weighs in where |(o + ½) / f − ½ − i| < 1: from i·f − ⌊f/2⌋ on, 2f outputs or (odd f) one less.
+  for (int i = 0; i < 3; ++i) {
+    window.kernel[i] = 2 * factor[i] - factor[i] % 2;
+    window.padding[i] = factor[i] / 2;
+  }
+  return window;
+}
 
 void upsample(Backend backend, const UpsampleDesc& desc, const float* x, float* y);
 /// dx, laid out as src, margins included (there: what this rank adds to its neighbours' gradients), assigned.
