@@ -94,7 +94,8 @@ Network random_graph(Draw& draw, const GlobalShape& input, bool norm_behind_conv
   const std::int64_t channels = 2 * draw(1, 3);
   net.add("conv1", Convolution{channels});
   if (norm_behind_convolution) add_norm(draw, net, "norm1");
-  const NodeId skip = draw(0, 3) == 0 ? NodeId{0} : net.add("relu1", LeakyRelu{0.1F});
+  NodeId skip{static_cast<std::int64_t>(net.nodes().size()) - 1};
+  if (draw(0, 3) != 0) skip = net.add("relu1", LeakyRelu{0.1F});
   const std::int64_t window = draw(2, 3);
   if (draw(0, 3) == 0) {
     net.add("down", Convolution{channels, Window{Extent::cube(3), Extent::cube(2), Extent::cube(1)}}, {skip});

@@ -48,7 +48,7 @@ TEST(FillPhases, SendCornersOnWithFullExtents) {
     return box;
   };
   const Neighbourhood at = neighbourhood(partition, site, wide);
-  const auto phases = fill_phases(at, {{0, at.wide}});
+  const auto phases = fill_phases(at, {0, at.wide, 1});
   ASSERT_EQ(phases.size(), 2U);  // the width is not split
   ASSERT_EQ(phases[0].size(), 2U);
   EXPECT_EQ(phases[0][0].peer, 1);
@@ -56,7 +56,7 @@ TEST(FillPhases, SendCornersOnWithFullExtents) {
   EXPECT_EQ(phases[0][0].send_box, (Box{{3, 3, 0}, {4, 6, 3}}));
   EXPECT_EQ(phases[1][1].peer, 5);
   EXPECT_EQ(phases[1][1].receive_box, (Box{{2, 6, 0}, {7, 7, 3}}));  // wide in depth: the corners are in it
-  const auto home = return_phases(at, {{0, at.wide}});
+  const auto home = return_phases(at, {{0, at.wide, 1}});
   EXPECT_EQ(home[0][1].send_box, phases[1][1].receive_box);  // the last dimension first
   EXPECT_TRUE(home[0][1].receive.front().add);
 }

@@ -2,13 +2,13 @@
 
 #include "halograd/core/error.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace halograd {
 namespace {
 
-constexpr std::array<std::int64_t, 4> first_channels{32, 64, 128, 256};  // of each level's convolutions going down;
-constexpr std::int64_t levels = 3;                                       // the second has twice as many
+constexpr std::int64_t levels = 3;
 constexpr std::int64_t group_channels = 16;
 
 /// Numbers layers as it adds them: conv1, bn1, relu1, …
@@ -25,7 +25,9 @@ public:
       case UnetNorm::none: break;
       case UnetNorm::batch: net_.add("bn" + number, BatchNorm{.decay = options_.batch_norm_decay}); break;
       case UnetNorm::instance: net_.add("norm" + number, GroupNorm{}); break;
-      case UnetNorm::group: net_.add("norm" + number, GroupNorm{.groups = channels / group_channels}); break;
+      case UnetNorm::group:
+        net_.add("norm" + number, GroupNorm{.groups = std::max<std::int64_t>(1, channels / group_channels)});
+        break;
     }
     return net_.add("relu" + number, LeakyRelu{0});
   }
@@ -61,19 +63,24 @@ Network unet3d(const Unet3dOptions& options) {
   if (options.width < 8 || options.width % 8 != 0) {
     throw UsageError("model.width: unet3d takes a multiple of 8, not {}", options.width);
   }
+  if (options.base_channels < 1) throw UsageError("model.base_channels: at least 1, not {}", options.base_channels);
   Builder net(options);
   std::array<NodeId, levels> skips;
-  for (std::size_t level = 0; level < levels; ++level) {
-    net.block(first_channels[level]);
-    skips[level] = net.block(2 * first_channels[level]);
+  std::int64_t channels = options.base_channels;
+  for (NodeId& skip : skips) {
+    net.block(channels);
+    channels *= 2;
+    skip = net.block(channels);
     net.pool();
   }
-  net.block(first_channels[levels]);
-  net.block(2 * first_channels[levels]);
+  net.block(channels);
+  channels *= 2;
+  net.block(channels);
   for (std::size_t level = levels; level-- > 0;) {
-    net.up(4 * first_channels[level], skips[level]);
-    net.block(2 * first_channels[level]);
-    net.block(2 * first_channels[level]);
+    net.up(channels, skips[level]);
+    channels /= 2;
+    net.block(channels);
+    net.block(channels);
   }
   return net.finish();
 }

@@ -10,6 +10,7 @@ struct Unet3dOptions {
   std::int64_t width = 128;
   std::int64_t channels = 1;  ///< of the input
   std::int64_t classes = 3;
+  std::int64_t base_channels = 32;  ///< of the first convolution; all others grow and shrink with it
   UnetNorm norm = UnetNorm::batch;
   double batch_norm_decay = 0.999;
   SegmentationLoss loss;
