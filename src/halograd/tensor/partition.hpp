@@ -23,8 +23,8 @@ public:
   /// Parts at given cut points, each list from 0 to the extent and rising.
   explicit Partition(std::array<std::vector<std::int64_t>, 3> cuts);
 
-  /// The partition of the outputs of `window` over this volume: output j lives with the input voxel it is centred on, or
-  /// (transposed) output o with input ⌊o / stride⌋.
+  /// The partition of the outputs of `window` over this volume: output j lives with the input voxel it is centred on,
+  /// or (transposed) output o with input ⌊o / stride⌋.
   [[nodiscard]] Partition derive(const Window& window) const;
 
   /// The same volume in `parts` parts that each join neighbouring parts of this one; every count must divide ours.

@@ -68,7 +68,7 @@ const char* backward_data_name(const Conv3dDesc& desc) {
   return desc.backwards ? "forward" : "backward_data";
 }
 
-/// Windows that tile the input have faster kernels than oneDNN's.
+/// Windows that tile the input have kernels that are faster, in sum, than oneDNN's convolutions.
 std::vector<ConvTiming> time_patches(const Conv3dDesc& desc, int repetitions) {
   const auto conv = make_patch_conv3d(desc);
   std::vector<float> x(static_cast<std::size_t>(desc.samples * desc.in.volume() * desc.in_channels));

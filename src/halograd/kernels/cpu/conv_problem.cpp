@@ -64,6 +64,11 @@ ConvProblem::BackwardData::primitive_desc ConvProblem::backward_data(const Forwa
 }
 
 ConvProblem::BackwardWeights::primitive_desc ConvProblem::backward_weights(const Forward::primitive_desc& hint) const {
+  // Where more than the first window begins in the padding below a volume and windows are more than a voxel apart, the
+  // just-in-time kernels of 2.6 sum wrongly or write where they must not.
+  if (strides[0] > 1 && pad_lo[0] > strides[0]) {
+    return onednn::backward_desc<BackwardWeights, 1>(hint, direct, src, any_weights, dst, strides, pad_lo, pad_hi);
+  }
   return onednn::backward_desc<BackwardWeights>(hint, direct, src, any_weights, dst, strides, pad_lo, pad_hi);
 }
 

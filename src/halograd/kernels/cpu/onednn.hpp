@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,16 +43,16 @@ inline int slowness(std::string_view implementation) {
   return gemm >= 2 && implementation.substr(gemm - 2, 2) == "br" ? 0 : 1;
 }
 
-/// The first implementation that oneDNN lists in the fastest class it has for these arguments; `make` returns a fresh
-/// primitive descriptor.
-template <typename Make>
+/// The first implementation that oneDNN lists in the fastest class it has for these arguments, none faster than
+/// `least_slowness`; `make` returns a fresh primitive descriptor.
+template <int least_slowness, typename Make>
 auto fastest(const Make& make) {
   auto candidate = make();
   int best = 0;
-  int best_slowness = slowness(candidate.impl_info_str());
-  for (int i = 1; best_slowness > 0 && candidate.next_impl(); ++i) {
+  int best_slowness = std::numeric_limits<int>::max();
+  for (int i = 0; i == 0 || (best_slowness > least_slowness && candidate.next_impl()); ++i) {
     const int s = slowness(candidate.impl_info_str());
-    if (s < best_slowness) {
+    if (s >= least_slowness && s < best_slowness) {
       best = i;
       best_slowness = s;
     }
@@ -75,20 +76,20 @@ typename Primitive::primitive_desc forward_desc(const Args&... args) {
   if constexpr (HasOperationDescriptor<Primitive>) {
     // It has to outlive the search: the primitive descriptor's iterator points to it.
     const typename Primitive::desc operation(args...);
-    return fastest([&] { return Desc(operation, user_scratchpad(), engine()); });
+    return fastest<0>([&] { return Desc(operation, user_scratchpad(), engine()); });
   } else {
-    return fastest([&] { return Desc(engine(), args..., user_scratchpad()); });
+    return fastest<0>([&] { return Desc(engine(), args..., user_scratchpad()); });
   }
 }
 
-template <typename Primitive, typename ForwardDesc, typename... Args>
+template <typename Primitive, int least_slowness = 0, typename ForwardDesc, typename... Args>
 typename Primitive::primitive_desc backward_desc(const ForwardDesc& hint, const Args&... args) {
   using Desc = typename Primitive::primitive_desc;
   if constexpr (HasOperationDescriptor<Primitive>) {
     const typename Primitive::desc operation(args...);
-    return fastest([&] { return Desc(operation, user_scratchpad(), engine(), hint); });
+    return fastest<least_slowness>([&] { return Desc(operation, user_scratchpad(), engine(), hint); });
   } else {
-    return fastest([&] { return Desc(engine(), args..., hint, user_scratchpad()); });
+    return fastest<least_slowness>([&] { return Desc(engine(), args..., hint, user_scratchpad()); });
   }
 }
 

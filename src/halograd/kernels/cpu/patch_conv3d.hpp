@@ -9,8 +9,9 @@ namespace halograd::cpu {
 bool is_patchwise(const Conv3dDesc& desc);
 
 /// A convolution whose windows tile the input, as matrix products of [voxels, O] with [O, kernel·I] over blocks of
-/// voxels small enough for the cache, in between copied to or from the input buffer. oneDNN's own strided convolutions
-/// take 1.4 (forward) to 4 times (backward-weights) as long.
+/// voxels small enough for the cache, in between copied to or from the input buffer. Of 128 channels and 32³ windows
+/// oneDNN's own strided convolutions take 3 times as long in backward-weights and 1.3 times in backward-data; of few
+/// windows, and forward, both are alike.
 std::unique_ptr<Conv3d> make_patch_conv3d(const Conv3dDesc& desc);
 
 }  // namespace halograd::cpu
