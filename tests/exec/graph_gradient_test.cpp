@@ -1,0 +1,71 @@
+// The gradient of a whole graph against finite differences along random directions: forks, joins, group statistics, and
+// the losses on labels meet only here.
+#include "exec/support.hpp"
+
+#include <gtest/gtest.h>
+
+namespace halograd {
+namespace {
+
+Network graph(const SegmentationLoss& loss) {
+  Network net({2, {6, 8, 4}});
+  net.add("conv1", Convolution{6});
+  net.add("norm1", GroupNorm{.groups = 3});
+  const NodeId skip = net.add("smooth1", LeakyRelu{1});  // a kink would spoil the differences
+  net.add("pool", Pool{PoolKind::average, Window{Extent::cube(2), Extent::cube(2), {}}});
+  net.add("conv2", Convolution{6});
+  net.add("norm2", GroupNorm{});
+  const NodeId bottom = net.add("smooth2", LeakyRelu{1});
+  const NodeId grown = net.add("up1", Deconvolution{6});
+  const NodeId smooth = net.add("up2", Upsample{UpsampleKind::trilinear}, {bottom});
+  const NodeId sum = net.add("sum", Sum{}, {grown, smooth, skip});
+  net.add("norm3", BatchNorm{}, {sum});
+  const NodeId normal = net.add("smooth3", LeakyRelu{1});
+  net.add("join", Concatenation{}, {normal, skip, NodeId{-1}});
+  net.add("conv3", Convolution{3});
+  net.add("loss", loss);
+  return net;
+}
+
+class GraphGradient : public testing::TestWithParam<SegmentationLoss> {};
+
+TEST_P(GraphGradient, IsTheSlopeOfTheLoss) {
+  Executor executor(graph(GetParam()), Communicator::self(), {.backend = Backend::reference, .seed = 2});
+  const test::RandomBatch batch(executor.prepare(Mode::train, 3), 9);
+  ParameterStore& parameters = executor.parameters();
+  const auto count = static_cast<std::size_t>(parameters.trainable_elements());
+  executor.train(batch.view(), 0, 0);
+  const std::vector<float> gradient(parameters.gradients(), parameters.gradients() + count);
+  const std::vector<float> weights(parameters.values(), parameters.values() + count);
+  // One direction an array, so that a small one's fault is not lost among the others.
+  for (const ParameterPlan& entry : parameters.parameters()) {
+    if (!entry.spec.trainable) continue;
+    const auto loss_at = [&](float step) {
+      std::copy(weights.begin(), weights.end(), parameters.values());
+      for (std::int64_t i = 0; i < entry.spec.elements(); ++i) {
+        parameters.values()[entry.offset + i] += step * test::random_value(4, 0, i);
+      }
+      parameters.changed();
+      return executor.train(batch.view(), 0, 0).loss;
+    };
+    constexpr float h = 5e-3F;
+    const double narrow = loss_at(h) - loss_at(-h);
+    const double wide = loss_at(2 * h) - loss_at(-2 * h);
+    const double slope = (8 * narrow - wide) / (12 * static_cast<double>(h));  // without the third derivative
+    double expected = 0;
+    double norm = 0;
+    for (std::int64_t i = 0; i < entry.spec.elements(); ++i) {
+      const double g = gradient[static_cast<std::size_t>(entry.offset + i)];
+      expected += g * test::random_value(4, 0, i);
+      norm += g * g;
+    }
+    EXPECT_NEAR(slope, expected, 2e-3 * std::sqrt(norm) + 2e-5) << entry.spec.layer << "." << entry.spec.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Losses, GraphGradient,
+                         testing::Values(SegmentationLoss{}, SegmentationLoss{.cross_entropy = 0, .dice = 1},
+                                         SegmentationLoss{.dice = 0.5, .class_weights = {1, 4, 2}, .ignore_label = 2}));
+
+}  // namespace
+}  // namespace halograd
