@@ -231,6 +231,42 @@ TEST(LabelledLoaderMpi, every_driver_and_shape_reads_both) {
   }
 }
 
+/// A box in memory: voxels of i16, then labels.
+std::vector<std::byte> bytes_of(const CaseFile& file, const Box& box) {
+  std::vector<std::int16_t> voxels;
+  std::vector<std::uint8_t> labels;
+  test::for_each_index(file.shape.extent, [&](const Index& at) {
+    if (!box.contains(at)) return;
+    voxels.push_back(static_cast<std::int16_t>(file.number(at)));
+    labels.push_back(file.label(at));
+  });
+  std::vector<std::byte> bytes(voxels.size() * 2 + labels.size());
+  if (bytes.empty()) return bytes;
+  std::memcpy(bytes.data(), voxels.data(), voxels.size() * 2);
+  std::memcpy(bytes.data() + voxels.size() * 2, labels.data(), labels.size());
+  return bytes;
+}
+
+// Ranks with many requests and ranks with few or none, other numbers of them for voxels than for labels.
+TEST(LabelledLoaderMpi, small_requests_read_both_through_every_driver) {
+  const Communicator world = Communicator::world();
+  const SharedDirectory directory(world);
+  const CaseFile file{.shape = {1, {13, 10, 8}}, .label_chunk = {4, 5, 3}};
+  const std::string path = directory.file("a.hdf5");
+  directory.write([&] { test::write_case(path, file); });
+  const FileLayout layout = inspect_file(path, {.shape = file.shape, .format = FileFormat::lits}).layout;
+  const Box box{{std::min(3 * world.rank(), 13), 0, 1}, {13, 10, 8}};
+  const std::vector<std::byte> expected = bytes_of(file, box);
+  std::vector<ReadDriver> drivers{ReadDriver::posix};
+  if (mpi_drivers_available()) drivers = {ReadDriver::posix, ReadDriver::mpi_independent, ReadDriver::mpi_collective};
+  for (const ReadDriver driver : drivers) {
+    HyperslabReader reader(world, driver, 300);
+    std::vector<std::byte> found(expected.size(), std::byte{0xAB});
+    reader.read({path, layout, 0, {}}, box, found.data());
+    EXPECT_TRUE(test::same_bytes(found, expected)) << driver_name(driver);
+  }
+}
+
 TEST(LabelledLoaderMpi, chunks_of_both_are_unpacked_once) {
   const Communicator world = Communicator::world();
   for (const ProcessGrid& grid : grids(world.size())) {

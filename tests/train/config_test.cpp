@@ -50,8 +50,15 @@ TEST(Config, reads_every_kind_of_value) {
 TEST(Config, comes_back_from_its_toml_unchanged) {
   Config config;
   config.model = {"cosmoflow", 96, false, 1.0 / 3, "max", 2, 0.1 + 0.2};
-  config.data = {
-      "C:\\data \"x\"\t\x01/é", "cosmoflow", "none", {0.7, 0.2, 0.1}, std::numeric_limits<std::int64_t>::max()};
+  config.data = {"C:\\data \"x\"\t\x01/é",
+                 "cosmoflow",
+                 "none",
+                 {-1.5, 0.1},
+                 "hw",
+                 0.3,
+                 1e-3,
+                 {0.7, 0.2, 0.1},
+                 std::numeric_limits<std::int64_t>::max()};
   config.train.learning_rate = 1e-300;
   config.train.lr_final = 1;
   config.train.optimizer = "sgd";
