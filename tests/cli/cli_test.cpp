@@ -1,4 +1,5 @@
 #include "cli/program.hpp"
+#include "data/case_files.hpp"
 #include "halograd/train/checkpoint.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -233,6 +234,18 @@ TEST(Inspect, TellsACheckpointsState) {
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   const ProgramRun damaged = run_halograd("inspect " + file.string());
   expect_failure(damaged, 3, {file.string()});
+}
+
+TEST(Inspect, CountsTheLabelsOfACase) {
+  const TemporaryDirectory directory;
+  const auto file = directory / "case.hdf5";
+  test::write_case(file.string(), {.attributes = {{"scale", 0.5}, {"offset", -1024}}, .last_label = 9});
+  const ProgramRun run = run_halograd("inspect " + file.string());
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  for (const char* said : {"/volume  [8,8,8] i16", "@offset = -1024", "@scale = 0.5", "/segmentation  [8,8,8] u8",
+                           "\nlabels: 0 in ", "9 in 0.195 % (1)"}) {
+    EXPECT_TRUE(holds(run.out, said)) << said << ": " << run.out;
+  }
 }
 
 // --- bench step ---------------------------------------------------------------------------------------------------

@@ -138,9 +138,9 @@ TEST(StackedFiles, EntriesAreSamples) {
   EXPECT_EQ(dataset.physical(8), test::of_entry(*SampleFile{}.physical, 1));
   EXPECT_EQ(dataset.targets(3), *alone.targets);
   EXPECT_FALSE(dataset.physical(3).has_value());
-  EXPECT_TRUE(dataset.layout(4).stacked);
-  EXPECT_EQ(dataset.layout(4).entries, 3);
-  EXPECT_EQ(dataset.layout(3).layout, (SampleLayout{DType::i16, true}));
+  EXPECT_TRUE(dataset.layout(4).image.stacked);
+  EXPECT_EQ(dataset.layout(4).image.entries, 3);
+  EXPECT_EQ(dataset.layout(3).image.layout, (SampleLayout{DType::i16, true}));
   EXPECT_EQ(&dataset.layout(0), &dataset.layout(9)) << "files laid out alike share their layout";
   EXPECT_THROW(static_cast<void>(dataset.name(10)), UsageError);
   EXPECT_THROW(static_cast<void>(dataset.targets(-1)), UsageError);
@@ -187,7 +187,7 @@ TEST(SubVolumes, AreNumberedDepthSlowestWidthFastest) {
   EXPECT_EQ(dataset.place(17).origin, (Index{0, 0, 6}));
   EXPECT_EQ(dataset.place(14).entry, 0);
   EXPECT_EQ(dataset.place(15).entry, 1);
-  EXPECT_EQ(dataset.layout(20).shape, times(1, 2, 3));
+  EXPECT_EQ(dataset.layout(20).image.shape, times(1, 2, 3));
   EXPECT_EQ(dataset.targets(14), *SampleFile{}.targets);
   EXPECT_EQ(dataset.targets(15), test::of_entry(*SampleFile{}.targets, 1));
   EXPECT_EQ(dataset.bytes(20, Box::whole(part.extent)), 4 * 2 * 3 * 4 * 2);
@@ -295,7 +295,7 @@ TEST(Dataset, ABadFileAnywhereIsADataErrorOnOpening) {
 TEST(Dataset, BadOptionsAreUsageErrors) {
   const TemporaryDirectory directory;
   test::write_samples(directory.path(), 1);
-  EXPECT_THROW(open({.path = directory.path(), .format = "lits", .shape = shape}), UsageError);
+  EXPECT_THROW(open({.path = directory.path(), .format = "nifti", .shape = shape}), UsageError);
   EXPECT_THROW(open({.path = directory.path(), .shape = shape, .split = {0.9, 0.9, 0.0}}), UsageError);
 }
 

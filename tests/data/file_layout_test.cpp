@@ -19,18 +19,18 @@ using test::write_sample;
 const GlobalShape uneven{4, {6, 8, 10}};
 
 /// What a contiguous [D,H,W,C] file of u16 is.
-FileLayout plain(const GlobalShape& shape) {
+VolumeLayout plain(const GlobalShape& shape) {
   return {.shape = shape};
 }
 
-FileLayout changed(FileLayout layout, const std::function<void(FileLayout&)>& change) {
+VolumeLayout changed(VolumeLayout layout, const std::function<void(VolumeLayout&)>& change) {
   change(layout);
   return layout;
 }
 
 struct Kind {
   SampleFile file;
-  FileLayout layout;
+  VolumeLayout layout;
   std::string text;
 };
 
@@ -41,7 +41,7 @@ void expect_layouts(const std::vector<Kind>& kinds, const FileExpectation& expec
   for (const Kind& kind : kinds) {
     write_sample(path, kind.file);
     const FileContents found = inspect_file(path, expected);
-    EXPECT_TRUE(found.layout == kind.layout) << kind.text << ", not " << to_text(found.layout);
+    EXPECT_TRUE(found.layout == FileLayout{kind.layout}) << kind.text << ", not " << to_text(found.layout);
     EXPECT_EQ(to_text(found.layout), kind.text);
     const auto entries = static_cast<std::size_t>(kind.layout.entries);
     ASSERT_EQ(found.targets.size(), entries);
@@ -56,7 +56,7 @@ void expect_layouts(const std::vector<Kind>& kinds, const FileExpectation& expec
 
 TEST(FileLayout, TellsTypesAndOrders) {
   const auto typed = [](DType dtype, std::int64_t bytes, bool converted, bool first = false) {
-    FileLayout layout = plain(uneven);
+    VolumeLayout layout = plain(uneven);
     layout.layout = {dtype, first};
     layout.file_element_bytes = bytes;
     layout.converted = converted;
@@ -85,7 +85,7 @@ TEST(FileLayout, TellsTypesAndOrders) {
 
 TEST(FileLayout, TellsChunksByTheirMeaning) {
   const auto chunked = [](const Extent& chunk, std::int64_t channels, bool compressed, bool first) {
-    FileLayout layout = plain(uneven);
+    VolumeLayout layout = plain(uneven);
     layout.layout.channels_first = first;
     layout.chunked = true;
     layout.compressed = compressed;
@@ -110,18 +110,18 @@ TEST(FileLayout, TellsChunksByTheirMeaning) {
 }
 
 TEST(FileLayout, TellsStackedFiles) {
-  const FileLayout three = changed(plain(uneven), [](FileLayout& layout) {
+  const VolumeLayout three = changed(plain(uneven), [](VolumeLayout& layout) {
     layout.stacked = true;
     layout.entries = 3;
   });
-  const FileLayout chunked = changed(three, [](FileLayout& layout) {
+  const VolumeLayout chunked = changed(three, [](VolumeLayout& layout) {
     layout.layout = {DType::i16, true};
     layout.converted = layout.chunked = layout.compressed = true;
     layout.chunk = {3, 8, 6};
     layout.chunk_channels = 2;
     layout.chunk_entries = 2;
   });
-  const FileLayout alone = changed(three, [](FileLayout& layout) { layout.entries = 1; });
+  const VolumeLayout alone = changed(three, [](VolumeLayout& layout) { layout.entries = 1; });
   expect_layouts({{{.shape = uneven, .entries = 3}, three, "contiguous [S,D,H,W,C] u16"},
                   {{.shape = uneven, .entries = 1}, alone, "contiguous [S,D,H,W,C] u16"},
                   {{.shape = uneven,
@@ -139,7 +139,7 @@ TEST(FileLayout, TellsStackedFiles) {
 TEST(FileLayout, TakesMultiplesOfASampleToCut) {
   for (const Extent& times : {Extent{1, 1, 1}, Extent{2, 2, 2}, Extent{1, 2, 3}, Extent{4, 1, 1}}) {
     const GlobalShape whole{4, {6 * times.d, 8 * times.h, 10 * times.w}};
-    FileLayout first = plain(whole);
+    VolumeLayout first = plain(whole);
     first.layout.channels_first = true;
     expect_layouts({{{.shape = whole}, plain(whole), "contiguous [D,H,W,C] u16"},
                     {{.shape = whole, .channels_first = true}, first, "contiguous [C,D,H,W] u16"}},
@@ -152,14 +152,14 @@ TEST(FileLayout, AShapeThatFitsBothOrdersIsChannelsLast) {
   const std::string path = directory.file("a.h5");
   for (const std::int64_t entries : {0, 4}) {
     write_sample(path, {.shape = {4, Extent::cube(4)}, .entries = entries});
-    EXPECT_FALSE(inspect_file(path, {.shape = {4, Extent::cube(4)}}).layout.layout.channels_first);
+    EXPECT_FALSE(inspect_file(path, {.shape = {4, Extent::cube(4)}}).layout.image.layout.channels_first);
   }
   // [4,8,8,4] is one volume of 4 channels first, or 1x2x2 samples of 4 channels last.
   write_sample(path, {.shape = {4, {8, 8, 4}}, .channels_first = true});
-  const FileLayout cut = inspect_file(path, {.shape = {4, {4, 4, 4}}, .subvolumes = true}).layout;
+  const VolumeLayout cut = inspect_file(path, {.shape = {4, {4, 4, 4}}, .subvolumes = true}).layout.image;
   EXPECT_FALSE(cut.layout.channels_first);
   EXPECT_EQ(cut.shape, (GlobalShape{4, {4, 8, 8}}));
-  EXPECT_TRUE(inspect_file(path, {.shape = {4, {8, 8, 4}}}).layout.layout.channels_first);
+  EXPECT_TRUE(inspect_file(path, {.shape = {4, {8, 8, 4}}}).layout.image.layout.channels_first);
 }
 
 TEST(FileLayout, TakesParametersOfAnyFloatAndIgnoresTheRest) {
@@ -170,7 +170,7 @@ TEST(FileLayout, TakesParametersOfAnyFloatAndIgnoresTheRest) {
   const FileContents found = inspect_file(path, {.shape = bare.shape});
   EXPECT_EQ(found.targets, (std::vector<Cosmology>{*bare.targets, test::of_entry(*bare.targets, 1)}));
   EXPECT_EQ(found.physical, std::vector<std::optional<Cosmology>>(2));
-  EXPECT_EQ(found.layout.shape, bare.shape);
+  EXPECT_EQ(found.layout.image.shape, bare.shape);
 }
 
 TEST(FileLayout, PredictionNeedsNoTargets) {
@@ -294,7 +294,7 @@ TEST(FileRefusal, CountsChunksNeverWritten) {
     write_corner(path, {8, 5, 4, 4});
     expect_refusal(path, expected, "`full` was never written in part (4 of its 8 chunks are missing)");
     write_corner(path, {8, 5, 5, 4});  // touches every chunk
-    EXPECT_EQ(inspect_file(path, expected).layout.chunk, Extent::cube(4));
+    EXPECT_EQ(inspect_file(path, expected).layout.image.chunk, Extent::cube(4));
   }
   // Chunks of a size that does not divide the volume's: more bytes are stored than the volume has.
   write_sample(path, {.chunk = {5, 8, 8, 4}, .voxels_written = false});

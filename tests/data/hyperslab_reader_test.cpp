@@ -24,17 +24,17 @@ using test::write_voxels;
 class HyperslabReaderTest : public testing::Test {
 protected:
   /// Of a file that write() has made.
-  [[nodiscard]] SamplePlace place(const FileLayout& layout, std::int64_t entry = 0, const Index& origin = {}) const {
-    return {.file = path, .layout = layout, .entry = entry, .origin = origin};
+  [[nodiscard]] SamplePlace place(const VolumeLayout& layout, std::int64_t entry = 0, const Index& origin = {}) const {
+    return {.file = path, .layout = {layout}, .entry = entry, .origin = origin};
   }
   std::vector<std::byte> read(const SamplePlace& from, const Box& box) {
     std::vector<std::byte> voxels(
-        static_cast<std::size_t>(hyperslab_bytes(from.layout.layout, from.layout.shape.channels, box)));
+        static_cast<std::size_t>(hyperslab_bytes(from.layout.sample(), from.layout.image.shape.channels, box)));
     reader.read(from, box, voxels.data());
     return voxels;
   }
   std::string error(const SamplePlace& from) {
-    return message_of<DataError>([&] { read(from, Box::whole(from.layout.shape.extent)); });
+    return message_of<DataError>([&] { read(from, Box::whole(from.layout.image.shape.extent)); });
   }
 
   TemporaryDirectory directory;
@@ -54,13 +54,13 @@ TEST_F(HyperslabReaderTest, EveryTypeOrderAndByteOrderExactly) {
   const std::vector<Box> boxes{Box::whole({5, 4, 6}), {{1, 1, 2}, {4, 3, 5}}, {{4, 3, 5}, {5, 4, 6}}};
   for (const Type& type : types) {
     for (const bool channels_first : {false, true}) {
-      for (FileLayout layout : {contiguous({5, 4, 6}), chunked({5, 4, 6}, {2, 3, 4})}) {
+      for (VolumeLayout layout : {contiguous({5, 4, 6}), chunked({5, 4, 6}, {2, 3, 4})}) {
         layout.layout = {type.dtype, channels_first};
         layout.file_element_bytes = type.bytes_in_file;
         layout.converted = type.big_endian || type.bytes_in_file != dtype_size(type.dtype);
         const VoxelFile file{.layout = layout, .big_endian = type.big_endian};
         write_voxels(path, file);
-        EXPECT_EQ(inspect_file(path, {.shape = layout.shape, .prediction = true}).layout, layout);
+        EXPECT_EQ(inspect_file(path, {.shape = layout.shape, .prediction = true}).layout.image, layout);
         for (const Box& box : boxes) {
           EXPECT_TRUE(same_bytes(read(place(layout), box), expected_voxels(file, 0, {}, box)));
         }
@@ -98,7 +98,7 @@ TEST_F(HyperslabReaderTest, SubvolumesAndStackedEntriesLieWhereTheyShould) {
 }
 
 TEST_F(HyperslabReaderTest, SmallRequestsGiveTheSameVoxels) {
-  for (const FileLayout& layout : {contiguous({9, 8, 7}), chunked({9, 8, 7}, {4, 4, 4})}) {
+  for (const VolumeLayout& layout : {contiguous({9, 8, 7}), chunked({9, 8, 7}, {4, 4, 4})}) {
     const VoxelFile file{.layout = layout};
     write_voxels(path, file);
     const Box box{{1, 0, 2}, {9, 8, 7}};
@@ -122,7 +122,7 @@ TEST_F(HyperslabReaderTest, CountsBytesInTheFilesOwnTypeAndWholeChunks) {
   read(place(file.layout), {{2, 2, 2}, {2, 2, 2}});  // nothing
   EXPECT_EQ(reader.bytes_read(), 2 * 3 * 4 * 4 * 8);
 
-  const FileLayout layout = chunked({6, 6, 6}, {4, 4, 4});
+  const VolumeLayout layout = chunked({6, 6, 6}, {4, 4, 4});
   write_voxels(path, {.layout = layout});
   const std::int64_t before = reader.bytes_read();
   read(place(layout), {{3, 0, 4}, {5, 1, 5}});  // both chunks in depth: 6 planes, 4 rows, 2 wide
@@ -141,7 +141,7 @@ std::int64_t bytes_by_the_system() {
 // A chunk, packed or larger than HDF5's own cache, is taken from the file once and not row by row.
 TEST_F(HyperslabReaderTest, TakesEachChunkFromTheFileOnce) {
   for (const bool compressed : {false, true}) {
-    FileLayout layout = chunked({64, 64, 96}, {64, 64, 48});  // chunks of 1.5 MiB
+    VolumeLayout layout = chunked({64, 64, 96}, {64, 64, 48});  // chunks of 1.5 MiB
     layout.compressed = compressed;
     write_voxels(path, {.layout = layout});
     const auto on_disk = static_cast<std::int64_t>(std::filesystem::file_size(path));
@@ -164,7 +164,7 @@ TEST_F(HyperslabReaderTest, MpiDriversNeedMpi) {
 }
 
 TEST_F(HyperslabReaderTest, FilesThatAreNotAsTheyWereAreNamedWithBoth) {
-  const FileLayout layout = contiguous({16, 16, 16});
+  const VolumeLayout layout = contiguous({16, 16, 16});
   const auto changed = [&](const VoxelFile& now) {
     write_voxels(path, now);
     return error(place(layout));
@@ -189,7 +189,7 @@ TEST_F(HyperslabReaderTest, FilesThatAreNotAsTheyWereAreNamedWithBoth) {
 }
 
 TEST_F(HyperslabReaderTest, FilesThatCannotBeReadAreNamedWithTheReason) {
-  const FileLayout layout = contiguous({16, 16, 16});
+  const VolumeLayout layout = contiguous({16, 16, 16});
   EXPECT_EQ(error(place(layout)), path + ": no such file; expected an HDF5 file");
   std::ofstream(path) << "not HDF5";
   EXPECT_EQ(error(place(layout)), path + ": not an HDF5 file (or its start is damaged)");
@@ -201,7 +201,7 @@ TEST_F(HyperslabReaderTest, FilesThatCannotBeReadAreNamedWithTheReason) {
 
 // HDF5 looks at the length when it opens a file, and gives zeros for what is missing later.
 TEST_F(HyperslabReaderTest, AFileCutShortWhileItIsOpenIsNoticed) {
-  const FileLayout layout = contiguous({16, 16, 16});
+  const VolumeLayout layout = contiguous({16, 16, 16});
   write_voxels(path, {.layout = layout});
   const auto length = std::filesystem::file_size(path);
   const Hdf5Lock lock;
@@ -211,7 +211,7 @@ TEST_F(HyperslabReaderTest, AFileCutShortWhileItIsOpenIsNoticed) {
   std::filesystem::resize_file(path, length - 1000);
   const Box last{{15, 0, 0}, {16, 16, 16}};
   std::vector<std::byte> plane(static_cast<std::size_t>(hyperslab_bytes(layout.layout, 4, last)), std::byte{1});
-  voxels.read(access, last, last, plane.data());
+  voxels.read(access, 0, last, last, plane.data());
   EXPECT_EQ(plane.back(), std::byte{0}) << "HDF5 has become careful: the check may go";
   EXPECT_EQ(
       message_of<DataError>([&] { voxels.check_length(); }),
@@ -231,7 +231,7 @@ TEST_F(HyperslabReaderTest, ADamagedChunkIsAnErrorAndSparesTheOthers) {
 }
 
 TEST_F(HyperslabReaderTest, VoxelsBeyondTheFileAreRefused) {
-  FileLayout layout = contiguous({8, 8, 8});
+  VolumeLayout layout = contiguous({8, 8, 8});
   write_voxels(path, {.layout = layout});
   std::vector<std::byte> voxels(8 * 8 * 8 * 8);
   EXPECT_THROW(reader.read(place(layout, 0, {1, 0, 0}), Box::whole({8, 8, 8}), voxels.data()), UsageError);

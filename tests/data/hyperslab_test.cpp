@@ -20,6 +20,8 @@ VoxelFile volume(DType dtype, bool channels_first, std::int64_t channels) {
 TEST(Hyperslab, BytesAreVoxelsTimesChannelsTimesSize) {
   EXPECT_EQ(hyperslab_bytes({DType::u16, false}, 4, {{1, 2, 3}, {3, 5, 7}}), 2 * 3 * 4 * 4 * 2);
   EXPECT_EQ(hyperslab_bytes({DType::u8, true}, 3, Box::whole({2, 3, 4})), 72);
+  EXPECT_EQ(hyperslab_bytes({DType::i16, false, true}, 2, Box::whole({2, 3, 4})), 24 * (2 * 2 + 1));
+  EXPECT_EQ(voxel_bytes({DType::i16, false, true}, 2, Box::whole({2, 3, 4})), 24 * 2 * 2);
   EXPECT_EQ(hyperslab_bytes({DType::f32, true}, 1, {{2, 0, 0}, {2, 5, 5}}), 0);
 }
 
@@ -61,6 +63,29 @@ TEST(Hyperslab, CopiesExactlyWhatBothBoxesHold) {
     }
   }
   EXPECT_GT(copied, 50000);
+}
+
+// Voxels and labels are two volumes in one buffer.
+TEST(Hyperslab, CopiesLabelsLikeVoxels) {
+  const VoxelFile voxels = volume(DType::i16, true, 2);
+  const VoxelFile labels = volume(DType::u8, false, 1);
+  const auto both = [&](const Box& box) {
+    std::vector<std::byte> bytes = expected_voxels(voxels, 0, {}, box);
+    const std::vector<std::byte> behind = expected_voxels(labels, 0, {}, box);
+    bytes.insert(bytes.end(), behind.begin(), behind.end());
+    return bytes;
+  };
+  const Box whole = Box::whole({7, 6, 9});
+  const Box part{{1, 2, 3}, {6, 5, 9}};
+  std::vector<std::byte> cut(both(part).size());
+  copy_hyperslab({DType::i16, true, true}, 2, {whole, both(whole).data()}, {part, cut.data()});
+  EXPECT_TRUE(same_bytes(cut, both(part)));
+  std::vector<std::byte> back = both(whole);
+  std::ranges::fill(cut, std::byte{0x55});
+  copy_hyperslab({DType::i16, true, true}, 2, {part, cut.data()}, {whole, back.data()});
+  EXPECT_FALSE(same_bytes(back, both(whole)));
+  copy_hyperslab({DType::i16, true, true}, 2, {part, both(part).data()}, {whole, back.data()});
+  EXPECT_TRUE(same_bytes(back, both(whole)));
 }
 
 }  // namespace

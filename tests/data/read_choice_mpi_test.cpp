@@ -34,10 +34,10 @@ protected:
     }
     return reader.emplace(world, GlobalShape{4, volume}, std::move(owned));
   }
-  SamplePlace write(const FileLayout& layout) {
+  SamplePlace write(const VolumeLayout& layout) {
     if (world.rank() == 0) write_voxels(directory.file("file"), {.layout = layout});
     world.barrier();
-    return {directory.file("file"), layout, 0, {}};
+    return {directory.file("file"), {layout}, 0, {}};
   }
   /// All ranks must have chosen alike.
   void expect_same(const ReadChoice& choice) const {
@@ -53,7 +53,7 @@ protected:
 };
 
 TEST_F(ReadChoiceMpi, WholeSamplesAreTheFirstRanksThroughPosixUnlessFixed) {
-  const SamplePlace nowhere{directory.file("missing"), contiguous(volume), 0, {}};
+  const SamplePlace nowhere{directory.file("missing"), {contiguous(volume)}, 0, {}};
   ReadChoice choice = choose_read_plan(world, cut(2), nowhere, {.whole_samples = true});
   EXPECT_EQ(choice.plan.shape, ReadShape::sample);
   EXPECT_EQ(choice.plan.driver, ReadDriver::posix);
@@ -64,7 +64,7 @@ TEST_F(ReadChoiceMpi, WholeSamplesAreTheFirstRanksThroughPosixUnlessFixed) {
 }
 
 TEST_F(ReadChoiceMpi, DepthCutsOfContiguousFilesAndSingleRanksNeedNoReading) {
-  const SamplePlace nowhere{directory.file("missing"), contiguous(volume), 0, {}};
+  const SamplePlace nowhere{directory.file("missing"), {contiguous(volume)}, 0, {}};
   const ReadChoice choice = choose_read_plan(world, cut(0), nowhere, {});
   EXPECT_EQ(choice.plan.shape, ReadShape::boxes);
   EXPECT_EQ(choice.plan.driver, ReadDriver::posix);

@@ -72,7 +72,7 @@ TEST(ReadPlan, NamesAreTheConfigurations) {
 
 TEST(ReadPlan, BoxesAreTheOwnedOnesAndSampleIsAllOnTheFirstRank) {
   const auto owned = grid_boxes({8, 8, 8}, {1, 2, 2});
-  const FileLayout file = chunked({16, 16, 16}, {5, 5, 5});
+  const VolumeLayout file = chunked({16, 16, 16}, {5, 5, 5});
   EXPECT_EQ(boxes_to_read(ReadShape::boxes, file, {8, 0, 8}, {8, 8, 8}, owned), owned);
   EXPECT_EQ(boxes_to_read(ReadShape::sample, file, {8, 0, 8}, {8, 8, 8}, owned),
             (std::vector<Box>{Box::whole({8, 8, 8}), {}, {}, {}}));
@@ -88,7 +88,7 @@ TEST(ReadPlan, BlocksOfChunksCoverTheSampleOnceShareNoChunkAndAreBalanced) {
         for (const Extent grid :
              {Extent{1, 1, 1}, Extent{2, 1, 1}, Extent{1, 1, 3}, Extent{1, 2, 2}, Extent{1, 4, 2}, Extent{1, 3, 4}}) {
           if (sample.d < grid.d || sample.h < grid.h || sample.w < grid.w) continue;
-          FileLayout file = chunked({40, 40, 40}, chunk);
+          VolumeLayout file = chunked({40, 40, 40}, chunk);
           file.layout.channels_first = cases % 2 == 1;
           const auto boxes = boxes_to_read(ReadShape::blocks, file, origin, sample, grid_boxes(sample, grid));
           ASSERT_EQ(static_cast<std::int64_t>(boxes.size()), grid.volume());
@@ -109,7 +109,7 @@ TEST(ReadPlan, BlocksOfChunksCoverTheSampleOnceShareNoChunkAndAreBalanced) {
 
 TEST(ReadPlan, BlocksOfAContiguousFileAreWholePlanes) {
   for (const bool channels_first : {false, true}) {
-    FileLayout file = contiguous({13, 10, 7});
+    VolumeLayout file = contiguous({13, 10, 7});
     file.layout.channels_first = channels_first;
     for (const Extent grid : {Extent{1, 1, 2}, Extent{1, 2, 2}, Extent{2, 1, 3}, Extent{1, 5, 3}}) {
       const auto boxes = boxes_to_read(ReadShape::blocks, file, {}, {13, 10, 7}, grid_boxes({13, 10, 7}, grid));
@@ -126,7 +126,7 @@ TEST(ReadPlan, BlocksOfAContiguousFileAreWholePlanes) {
 }
 
 TEST(ReadPlan, BlocksInAFewCasesByHand) {
-  const auto blocks = [](const FileLayout& file, const Index& origin, const Extent& sample, const Extent& grid) {
+  const auto blocks = [](const VolumeLayout& file, const Index& origin, const Extent& sample, const Extent& grid) {
     return boxes_to_read(ReadShape::blocks, file, origin, sample, grid_boxes(sample, grid));
   };
   // Planes: 5 over 3 ranks, larger parts first.
@@ -165,12 +165,12 @@ TEST(ReadPlan, OwnBoxesAreSlowWhereChunksAreShared) {
 
 TEST(ReadPlan, OwnBoxesAreSlowWhereTheRunsOfAContiguousFileAreShort) {
   const Extent sample{4, 256, 256};
-  const auto slow = [&](FileLayout file, bool channels_first, const Extent& grid) {
+  const auto slow = [&](VolumeLayout file, bool channels_first, const Extent& grid) {
     file.layout.channels_first = channels_first;
     return boxes_are_slow(file, {}, sample, grid_boxes(sample, grid));
   };
   // Runs of 128 voxels x 4 channels x 2 bytes = 1 KiB; of 128 rows x 256 x 8 = 256 KiB (64 KiB channels first).
-  const FileLayout file = contiguous(sample);
+  const VolumeLayout file = contiguous(sample);
   EXPECT_TRUE(slow(file, false, {1, 1, 2}));
   EXPECT_FALSE(slow(file, false, {1, 2, 1}));
   EXPECT_FALSE(slow(file, false, {4, 1, 1}));
@@ -179,7 +179,7 @@ TEST(ReadPlan, OwnBoxesAreSlowWhereTheRunsOfAContiguousFileAreShort) {
   EXPECT_FALSE(slow(file, true, {1, 2, 1}));   // exactly 64 KiB
   EXPECT_TRUE(slow(file, true, {1, 4, 1}));
   EXPECT_TRUE(slow(file, true, {2, 1, 2}));
-  FileLayout wide = contiguous({4, 256, 256}, 128);
+  VolumeLayout wide = contiguous({4, 256, 256}, 128);
   wide.file_element_bytes = 8;  // f64: 128 voxels are 128 KiB, 32 are 32 KiB
   EXPECT_FALSE(slow(wide, false, {1, 1, 2}));
   EXPECT_TRUE(slow(wide, false, {1, 1, 8}));

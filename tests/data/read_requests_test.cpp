@@ -21,14 +21,14 @@ void expect_box_once(const std::vector<Box>& parts, const Box& box) {
 }
 
 TEST(ReadRequests, OneWhereItFitsAndNoneForNothing) {
-  const FileLayout file = contiguous({8, 8, 8});
+  const VolumeLayout file = contiguous({8, 8, 8});
   const Box box{{1, 0, 0}, {5, 8, 8}};  // 256 voxels of 8 bytes
   EXPECT_EQ(read_requests(file, {}, box, 2048), std::vector<Box>{box});
   EXPECT_TRUE(read_requests(file, {}, {{3, 0, 0}, {3, 8, 8}}, 2048).empty());
 }
 
 TEST(ReadRequests, HalvesTheSlowestDimension) {
-  const FileLayout file = contiguous({8, 8, 8});
+  const VolumeLayout file = contiguous({8, 8, 8});
   EXPECT_EQ(read_requests(file, {}, {{1, 0, 0}, {5, 8, 8}}, 1024),
             (std::vector<Box>{{{1, 0, 0}, {3, 8, 8}}, {{3, 0, 0}, {5, 8, 8}}}));
   EXPECT_EQ(read_requests(file, {}, {{1, 0, 0}, {2, 8, 8}}, 256),
@@ -36,7 +36,7 @@ TEST(ReadRequests, HalvesTheSlowestDimension) {
 }
 
 TEST(ReadRequests, CountsTheLargerOfTheTypesInFileAndInMemory) {
-  FileLayout file = contiguous({4, 1, 1}, 1);
+  VolumeLayout file = contiguous({4, 1, 1}, 1);
   file.layout.dtype = DType::f32;
   file.file_element_bytes = 8;
   EXPECT_EQ(read_requests(file, {}, Box::whole({4, 1, 1}), 16).size(), 2U);
@@ -47,7 +47,7 @@ TEST(ReadRequests, CountsTheLargerOfTheTypesInFileAndInMemory) {
 
 TEST(ReadRequests, CutsBetweenChunksOfTheFileAsLongAsItCan) {
   // From voxel 3 of the file on: its chunks end 2, 7, 12 after the sample's beginning.
-  const FileLayout file = chunked({20, 20, 20}, {5, 20, 20}, 1);
+  const VolumeLayout file = chunked({20, 20, 20}, {5, 20, 20}, 1);
   const Box box = Box::whole({13, 1, 1});
   EXPECT_EQ(read_requests(file, {3, 0, 0}, box, 14),
             (std::vector<Box>{{{0, 0, 0}, {7, 1, 1}}, {{7, 0, 0}, {13, 1, 1}}}));
@@ -59,7 +59,7 @@ TEST(ReadRequests, CutsBetweenChunksOfTheFileAsLongAsItCan) {
 }
 
 TEST(ReadRequests, AnyLimitGivesTheBoxOnceInPiecesThatFit) {
-  for (const FileLayout& file : {contiguous({13, 10, 7}, 3), chunked({13, 10, 7}, {4, 3, 5}, 3)}) {
+  for (const VolumeLayout& file : {contiguous({13, 10, 7}, 3), chunked({13, 10, 7}, {4, 3, 5}, 3)}) {
     const Index origin{1, 2, 0};
     const Box box{{1, 0, 1}, {11, 8, 7}};
     for (const std::int64_t limit : {6, 100, 360, 1000, 2000, 4000}) {
@@ -72,7 +72,7 @@ TEST(ReadRequests, AnyLimitGivesTheBoxOnceInPiecesThatFit) {
 
 TEST(ReadRequests, BytesTakenAreTheBoxOrWholeChunksInsideTheFile) {
   EXPECT_EQ(bytes_taken(contiguous({13, 10, 7}), 0, {}, {{0, 0, 0}, {2, 3, 4}}), 24 * 4 * 2);
-  FileLayout file = chunked({13, 10, 7}, {4, 4, 4});
+  VolumeLayout file = chunked({13, 10, 7}, {4, 4, 4});
   file.file_element_bytes = 8;
   // d 3..5 touches chunks 0 and 1 (8 planes); h 8 the last chunk (2 rows inside); w 3..5 both (all 7).
   EXPECT_EQ(bytes_taken(file, 0, {0, 0, 0}, {{3, 8, 3}, {5, 9, 5}}), 8 * 2 * 7 * 4 * 8);

@@ -129,7 +129,7 @@ void expect_right(const Case& c, const std::string& path, const ProcessGrid& gri
   const auto expected = expected_voxels(c.file, c.entry, c.origin, reader.own());
   std::vector<std::byte> voxels(expected.size(), std::byte{0xAB});
   const std::int64_t before = groups.bytes_read();
-  reader.read({path, c.file.layout, c.entry, c.origin}, plan, voxels.data());
+  reader.read({path, {c.file.layout}, c.entry, c.origin}, plan, voxels.data());
   const std::string where = fmt::format("{}, {} groups of {}, {}, {}", c.name, grid.data, grid.spatial_name(),
                                         driver_name(plan.driver), shape_name(plan.shape));
   EXPECT_TRUE(same_bytes(voxels, expected)) << where;
@@ -185,10 +185,10 @@ std::vector<Box> slabs_in_width(const Extent& sample, int ranks) {
 TEST(ReadingMpi, SmallRequestsGiveTheSameVoxelsThroughEveryDriver) {
   const Communicator world = Communicator::world();
   const SharedDirectory directory(world);
-  FileLayout packed = chunked({13, 10, 8}, {4, 5, 3});
+  VolumeLayout packed = chunked({13, 10, 8}, {4, 5, 3});
   packed.compressed = true;
   int number = 0;
-  for (const FileLayout& layout : {contiguous({13, 10, 8}), chunked({13, 10, 8}, {4, 5, 3}), packed}) {
+  for (const VolumeLayout& layout : {contiguous({13, 10, 8}), chunked({13, 10, 8}, {4, 5, 3}), packed}) {
     const VoxelFile file{.layout = layout};
     const std::string path = directory.file(fmt::format("{}", number++));
     if (world.rank() == 0) write_voxels(path, file);
@@ -200,7 +200,7 @@ TEST(ReadingMpi, SmallRequestsGiveTheSameVoxelsThroughEveryDriver) {
       for (const std::int64_t limit : {500, 1500}) {
         HyperslabReader reader(world, driver, limit);
         std::vector<std::byte> voxels(expected.size());
-        reader.read({path, layout, 0, {}}, box, voxels.data());
+        reader.read({path, {layout}, 0, {}}, box, voxels.data());
         EXPECT_TRUE(same_bytes(voxels, expected)) << driver_name(driver) << ", " << limit;
         if (!layout.chunked) {
           EXPECT_EQ(reader.bytes_read(), static_cast<std::int64_t>(expected.size()));
@@ -221,7 +221,7 @@ TEST(ReadingMpi, PassesOnWhatOthersOwnAndNothingElse) {
   world.barrier();
   GroupReader reader(world, file.layout.shape, slabs_in_width({8, 4, 8}, world.size()));
   std::vector<std::byte> voxels(static_cast<std::size_t>(8 * 4 * 8 / ranks * 8));
-  const SamplePlace place{path, file.layout, 0, {}};
+  const SamplePlace place{path, {file.layout}, 0, {}};
   const std::int64_t bytes = 8 * 4 * 8 * 4 * 2;
   reader.read(place, {ReadDriver::posix, ReadShape::boxes}, voxels.data());
   EXPECT_EQ(reader.bytes_passed_on(), 0);
@@ -270,7 +270,7 @@ TEST(ReadingMpi, OneRanksUnreadableFileIsThatRanksErrorAndHoldsUpNobody) {
       for (const Fault& fault : faults) {
         for (const int rank : failing) {
           const bool mine = world.rank() == rank;
-          const SamplePlace place{directory.file(mine ? fault.file : "right"), right.layout, 0, {}};
+          const SamplePlace place{directory.file(mine ? fault.file : "right"), {right.layout}, 0, {}};
           std::ranges::fill(voxels, std::byte{0xAB});
           const std::string message = message_of<DataError>([&] {
             reader.read(place, {driver, shape}, voxels.data());
@@ -282,7 +282,7 @@ TEST(ReadingMpi, OneRanksUnreadableFileIsThatRanksErrorAndHoldsUpNobody) {
           if (driver == ReadDriver::mpi_collective && shape == ReadShape::boxes) {
             EXPECT_TRUE(same_bytes(voxels, std::vector(voxels.size(), std::byte{0xAB}))) << "touched after a failure";
           }
-          reader.read({directory.file("right"), right.layout, 0, {}}, {driver, shape}, voxels.data());
+          reader.read({directory.file("right"), {right.layout}, 0, {}}, {driver, shape}, voxels.data());
           EXPECT_TRUE(same_bytes(voxels, expected));
         }
       }
@@ -310,7 +310,7 @@ TEST(ReadingMpi, ADamagedChunkIsTheErrorOfTheRankThatReadsIt) {
     const auto expected = expected_voxels(file, 0, {}, box);
     std::vector<std::byte> voxels(expected.size());
     const std::string message = message_of<DataError>([&] {
-      reader.read({path, file.layout, 0, {}}, box, voxels.data());
+      reader.read({path, {file.layout}, 0, {}}, box, voxels.data());
     });
     if (world.rank() == world.size() - 1) {
       EXPECT_TRUE(mentions(message, path + ": `full` cannot be read (")) << driver_name(driver) << ": " << message;

@@ -13,17 +13,17 @@ namespace halograd::test {
 
 /// A file that is laid out as `layout` says and whose voxels hold their own index in it (mod 251 in one byte).
 struct VoxelFile {
-  FileLayout layout;
+  VolumeLayout layout;
   bool big_endian = false;
   std::int64_t offset = 0;  ///< added to every voxel
 };
 
-inline FileLayout contiguous(const Extent& extent, std::int64_t channels = 4) {
+inline VolumeLayout contiguous(const Extent& extent, std::int64_t channels = 4) {
   return {.shape = {channels, extent}};
 }
 
-inline FileLayout chunked(const Extent& extent, const Extent& chunk, std::int64_t channels = 4) {
-  FileLayout layout = contiguous(extent, channels);
+inline VolumeLayout chunked(const Extent& extent, const Extent& chunk, std::int64_t channels = 4) {
+  VolumeLayout layout = contiguous(extent, channels);
   layout.chunked = true;
   layout.chunk = chunk;
   layout.chunk_channels = channels;
@@ -86,7 +86,7 @@ inline hid_t type_in_file(const VoxelFile& file) {
 }
 
 inline void write_voxels(const std::string& path, const VoxelFile& file) {
-  const FileLayout& layout = file.layout;
+  const VolumeLayout& layout = file.layout;
   const auto ordered = [&](std::int64_t entries, std::int64_t channels, const Extent& e) {
     std::vector<std::int64_t> dims{e.d, e.h, e.w};
     dims.insert(layout.layout.channels_first ? dims.begin() : dims.end(), channels);
@@ -116,14 +116,14 @@ inline void write_voxels(const std::string& path, const VoxelFile& file) {
   }
 }
 
-/// Overwrites what the last chunk of `full` is stored as.
-inline void damage_last_chunk(const std::string& path) {
+/// Overwrites what the last chunk of a dataset is stored as.
+inline void damage_last_chunk(const std::string& path, const char* name = "full") {
   haddr_t address = 0;
   hsize_t bytes = 0;
   {
     const Hdf5Lock lock;
     const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-    const Hdf5Handle full(H5Dopen2(file.id(), "full", H5P_DEFAULT), H5Dclose);
+    const Hdf5Handle full(H5Dopen2(file.id(), name, H5P_DEFAULT), H5Dclose);
     const Hdf5Handle space(H5Dget_space(full.id()), H5Sclose);
     hsize_t chunks = 0;
     H5Dget_num_chunks(full.id(), space.id(), &chunks);

@@ -2,6 +2,9 @@
 
 #include "kernels/support.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace halograd::test {
 namespace {
 
@@ -77,6 +80,116 @@ TEST_P(ConvertTest, ReadsTheWholeRangeOfSixteenBits) {
   EXPECT_TRUE(convert_input(GetParam(), desc, source.data(), dst.data()));
   EXPECT_EQ(dst[32767], 32767.0F);
   EXPECT_EQ(dst[32768], -32768.0F);
+}
+
+/// What desc makes of a number.
+double becomes(const ConvertDesc& desc, double number) {
+  double value = number * desc.scale + desc.offset;
+  if (desc.transform == InputTransform::log1p) value = std::log1p(value);
+  if (desc.transform == InputTransform::window) {
+    const auto [low, high] = desc.window;
+    value = std::min(std::max(value, low), high) * 2 / (high - low) - (high + low) / (high - low);
+  }
+  return value * desc.gain + desc.shift;
+}
+
+/// A source that holds 3·i at its i-th place, read as desc says: every voxel of source ∩ dst from its mirrored place.
+template <typename Source>
+void expect_mirrored(Backend backend, ConvertDesc desc, DType dtype) {
+  desc.dtype = dtype;
+  const Extent from = desc.source.extent();
+  std::vector<Source> source(static_cast<std::size_t>(desc.channels * from.volume()));
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<Source>(3 * i);
+  const Extent extent = desc.dst.extent();
+  std::vector<float> dst(static_cast<std::size_t>(desc.channels * extent.volume()), -7.0F);
+  EXPECT_TRUE(convert_input(backend, desc, source.data(), dst.data()));
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(dst.size()); ++i) {
+    const std::int64_t v = i / desc.channels;
+    const Index at{desc.dst.lo.d + v / (extent.h * extent.w), desc.dst.lo.h + v / extent.w % extent.h,
+                   desc.dst.lo.w + v % extent.w};
+    Index in = Box{at, at}.relative_to(desc.source.lo).lo;
+    for (int k = 0; k < 3; ++k) in[k] = desc.flip[static_cast<std::size_t>(k)] ? from[k] - 1 - in[k] : in[k];
+    const std::int64_t voxel = (in.d * from.h + in.h) * from.w + in.w;
+    const std::int64_t place =
+        desc.channels_first ? i % desc.channels * from.volume() + voxel : voxel * desc.channels + i % desc.channels;
+    const double expected =
+        desc.source.contains(at) ? becomes(desc, static_cast<double>(static_cast<Source>(3 * place))) : -7.0;
+    ASSERT_NEAR(dst[static_cast<std::size_t>(i)], expected, 2e-6 * std::max(1.0, std::abs(expected)));
+  }
+}
+
+TEST_P(ConvertTest, FlipsScalesAndWindows) {
+  for (int way = 0; way < 8; ++way) {
+    for (const bool channels_first : {false, true}) {
+      for (const std::int64_t channels : {std::int64_t{1}, std::int64_t{3}}) {
+        ConvertDesc desc{.channels = channels,
+                         .channels_first = channels_first,
+                         .flip = {(way & 4) != 0, (way & 2) != 0, (way & 1) != 0},
+                         .source = {{2, 0, 1}, {6, 5, 8}},
+                         .dst = {{1, 0, 3}, {5, 6, 9}}};
+        expect_mirrored<std::int16_t>(GetParam(), desc, DType::i16);
+        desc.scale = 0.5;
+        desc.offset = 4;
+        desc.gain = 1.1;
+        desc.shift = -0.2;
+        expect_mirrored<std::uint16_t>(GetParam(), desc, DType::u16);
+        desc.transform = InputTransform::log1p;
+        expect_mirrored<std::uint8_t>(GetParam(), desc, DType::u8);
+        desc.scale = 1;
+        desc.offset = 0;
+        expect_mirrored<std::uint8_t>(GetParam(), desc, DType::u8);
+        desc.transform = InputTransform::window;
+        desc.offset = -100;
+        desc.window = {-80, 150};
+        expect_mirrored<float>(GetParam(), desc, DType::f32);
+        expect_mirrored<std::int16_t>(GetParam(), desc, DType::i16);
+      }
+    }
+  }
+}
+
+TEST_P(ConvertTest, AWindowHidesNothingThatIsNotFinite) {
+  ConvertDesc desc{.dtype = DType::f32, .transform = InputTransform::window, .window = {-200, 300}, .channels = 1};
+  desc.source = desc.dst = Box::whole({1, 1, 20});
+  std::vector<float> source(20, 50.0F);
+  source[1] = -1e6F;
+  source[2] = 300.0F;
+  std::vector<float> dst(20);
+  EXPECT_TRUE(convert_input(GetParam(), desc, source.data(), dst.data()));
+  EXPECT_FLOAT_EQ(dst[0], 0.0F);
+  EXPECT_EQ(dst[1], -1.0F);
+  EXPECT_EQ(dst[2], 1.0F);
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    source[17] = bad;
+    EXPECT_FALSE(convert_input(GetParam(), desc, source.data(), dst.data())) << bad;
+  }
+}
+
+TEST_P(ConvertTest, LabelsAreMirroredAndChecked) {
+  const Extent extent{3, 4, 21};
+  std::vector<std::uint8_t> source(static_cast<std::size_t>(extent.volume()));
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint8_t>(i % 251);
+  std::vector<std::uint8_t> dst(source.size());
+  for (int way = 0; way < 8; ++way) {
+    const LabelDesc desc{.extent = extent, .flip = {(way & 4) != 0, (way & 2) != 0, (way & 1) != 0}};
+    EXPECT_EQ(convert_labels(GetParam(), desc, source.data(), dst.data()), -1);
+    for (std::int64_t i = 0; i < extent.volume(); ++i) {
+      Index at{i / (extent.h * extent.w), i / extent.w % extent.h, i % extent.w};
+      for (int k = 0; k < 3; ++k) at[k] = desc.flip[static_cast<std::size_t>(k)] ? extent[k] - 1 - at[k] : at[k];
+      const std::int64_t from = (at.d * extent.h + at.h) * extent.w + at.w;
+      ASSERT_EQ(dst[static_cast<std::size_t>(i)], source[static_cast<std::size_t>(from)]) << way << " " << i;
+    }
+  }
+  std::ranges::fill(source, std::uint8_t{2});
+  source[100] = 255;
+  LabelDesc three{.extent = extent, .classes = 3, .ignore_label = 255};
+  EXPECT_EQ(convert_labels(GetParam(), three, source.data(), dst.data()), -1);
+  source[30] = 3;
+  source[200] = 7;
+  EXPECT_EQ(convert_labels(GetParam(), three, source.data(), dst.data()), 7);
+  three.ignore_label = -1;
+  EXPECT_EQ(convert_labels(GetParam(), three, source.data(), dst.data()), 255);
 }
 
 TEST_P(ConvertTest, TellsWhatIsNotFinite) {

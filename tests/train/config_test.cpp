@@ -50,8 +50,15 @@ TEST(Config, reads_every_kind_of_value) {
 TEST(Config, comes_back_from_its_toml_unchanged) {
   Config config;
   config.model = {"cosmoflow", 96, false, 1.0 / 3, "max", 2, 0.1 + 0.2};
-  config.data = {
-      "C:\\data \"x\"\t\x01/é", "cosmoflow", "none", {0.7, 0.2, 0.1}, std::numeric_limits<std::int64_t>::max()};
+  config.data = {"C:\\data \"x\"\t\x01/é",
+                 "cosmoflow",
+                 "none",
+                 {-1.5, 0.1},
+                 "hw",
+                 0.3,
+                 1e-3,
+                 {0.7, 0.2, 0.1},
+                 std::numeric_limits<std::int64_t>::max()};
   config.train.learning_rate = 1e-300;
   config.train.lr_final = 1;
   config.train.optimizer = "sgd";
@@ -65,7 +72,7 @@ TEST(Config, comes_back_from_its_toml_unchanged) {
 
 TEST(Config, its_toml_holds_every_key) {
   const std::string toml = to_toml(Config{});
-  EXPECT_EQ(config_keys().size(), 35U);
+  EXPECT_EQ(config_keys().size(), 39U);
   for (const ConfigKey& key : config_keys())
     EXPECT_NE(toml.find("\n" + key.name + " = "), std::string::npos) << key.name;
   EXPECT_TRUE(toml.starts_with("[model]\nname = \"cosmoflow\""));
@@ -75,6 +82,30 @@ TEST(Config, a_subvolume_must_be_what_the_model_takes) {
   EXPECT_EQ(parse("[model]\nwidth = 64\n[data]\nsubvolume = 64\n").data.subvolume, 64);
   EXPECT_EQ(parse_error("[model]\nwidth = 64\n[data]\nsubvolume = 32\n"),
             "data.subvolume = 32: must be model.width, 64 (or 0: files are not cut)");
+}
+
+TEST(Config, labelled_volumes_are_not_for_cosmoflow) {
+  EXPECT_EQ(parse_error("[data]\nformat = \"lits\"\n"),
+            "data.format = \"lits\": must be \"cosmoflow\" for model.name = \"cosmoflow\", which learns no labels");
+}
+
+TEST(Config, windows_and_augmentation_have_their_ranges) {
+  const Config config = parse(
+      "[data]\ntransform = \"window\"\nintensity_window = [-160, 240.5]\naugment_flip = \"dw\"\n"
+      "augment_scale = 0.1\naugment_shift = 2\n");
+  EXPECT_EQ(config.data.intensity_window, (std::array{-160.0, 240.5}));
+  EXPECT_EQ(config.data.augment_flip, "dw");
+  EXPECT_EQ(parse(to_toml(config)), config);
+  EXPECT_EQ(
+      parse_error("[data]\nintensity_window = [300, -200]\n"),
+      "run.toml:2: data.intensity_window = [300.0, -200.0] must be two numbers, the lower one first, as [-200, 300]");
+  EXPECT_EQ(parse_error("[data]\nintensity_window = [1, 2, 3]\n"),
+            "run.toml:2: data.intensity_window: expected an array of 2 numbers, got an array [ 1, 2, 3 ]");
+  EXPECT_EQ(parse_error("[data]\naugment_flip = \"xy\"\n"),
+            "run.toml:2: data.augment_flip = \"xy\" must be letters of \"dhw\", each once at most; empty: no flips");
+  for (const char* wrong : {"data.augment_flip=dd", "data.augment_scale=1", "data.augment_shift=-0.1"}) {
+    EXPECT_NE(parse_error("", {wrong}).find(" must be "), std::string::npos) << wrong;
+  }
 }
 
 TEST(Config, a_store_budget_is_a_size) {

@@ -46,6 +46,13 @@ TEST(RunSchedule, a_run_is_epochs_with_validation_and_a_test) {
             "T0.0(3) T0.1(3) T0.2(1) V0.0(2) T1.0(3) T1.1(3) T1.2(1) V1.0(2) E2.0(3) ");
 }
 
+TEST(RunSchedule, only_training_takes_its_samples_varied) {
+  for (const ScheduledBatch& batch : all_of(RunSchedule(twelve(), {.batch = 3, .epochs = 2}))) {
+    EXPECT_EQ(batch.augment, batch.split == Split::train);
+  }
+  for (const ScheduledBatch& batch : all_of(RunSchedule::once(twelve(), Split::train, 3))) EXPECT_FALSE(batch.augment);
+}
+
 TEST(RunSchedule, splits_without_samples_are_passed_over) {
   EXPECT_EQ(outline(all_of(RunSchedule(twelve({1, 0, 0}), {.batch = 6, .epochs = 2}))),
             "T0.0(6) T0.1(6) T1.0(6) T1.1(6) ");

@@ -167,7 +167,7 @@ LoaderOptions loader_options(const Communicator& world, const BenchIoOptions& op
   config.io = one.way == "sample" ? "sample" : "hyperslab";
   config.driver = one.way == "sample" ? "auto" : one.way;
   const FeedOptions feed = feed_options(config);
-  LoaderOptions loader{.grid = grid, .transform = InputTransform::log1p, .read = feed.read, .store = feed.store};
+  LoaderOptions loader{.grid = grid, .transform = {InputTransform::log1p}, .read = feed.read, .store = feed.store};
   loader.store.memory_budget = memory_share(available_memory_bytes(), 0, world.ranks_on_node());
   return loader;
 }

@@ -1,6 +1,7 @@
 #include "halograd/cli/commands.hpp"
 #include "halograd/cli/output.hpp"
 #include "halograd/data/hdf5_describe.hpp"
+#include "halograd/data/label_counts.hpp"
 #include "halograd/train/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -34,6 +35,7 @@ std::string inspect(const std::string& file) {
   const std::vector<Hdf5Item> items = describe_hdf5(file);
   if (is_checkpoint(file)) parts.push_back(state_text(read_checkpoint_state(file)) + '\n');
   for (const Hdf5Item& item : items) parts.push_back(to_text(item));
+  if (const auto counts = count_labels(file)) parts.push_back(to_text(*counts));
   return fmt::format("{}", fmt::join(parts, "\n"));
 }
 

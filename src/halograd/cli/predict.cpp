@@ -23,20 +23,23 @@ struct PredictArguments {
 };
 
 /// Reads this rank's hyperslab of the one sample that `file` holds into the network's input.
-void read_input(Executor& executor, const InputUnit& input, const std::string& file, InputTransform transform) {
-  const FileContents contents = inspect_file(file, {.shape = input.shape, .prediction = true});
-  if (contents.layout.entries != 1) {
-    throw DataError("{}: holds {} samples; expected a file of one to predict from", file, contents.layout.entries);
+void read_input(Executor& executor, const InputUnit& input, const std::string& file, const DataConfig& data) {
+  const FileContents contents =
+      inspect_file(file, {.shape = input.shape, .prediction = true, .format = file_format(data.format)});
+  if (contents.layout.image.entries != 1) {
+    throw DataError("{}: holds {} samples; expected a file of one to predict from", file,
+                    contents.layout.image.entries);
   }
-  const SampleLayout& layout = contents.layout.layout;
+  const SampleLayout layout = contents.layout.sample();
   std::vector<std::byte> voxels(static_cast<std::size_t>(hyperslab_bytes(layout, input.shape.channels, input.own)));
   HyperslabReader(Communicator::self(), ReadDriver::posix).read({file, contents.layout}, input.own, voxels.data());
   convert_sample({.backend = executor.options().backend,
-                  .transform = transform,
+                  .transform = value_transform(data),
                   .channels = input.shape.channels,
                   .own = input.own,
                   .tile = input.tile.box},
-                 layout, file, voxels.data(), executor.input_slot(0));
+                 {.layout = contents.layout, .scale = contents.scale, .file = file}, voxels.data(),
+                 executor.input_slot(0));
 }
 
 void run_predict(const Communicator& world, const PredictArguments& arguments) {
@@ -47,7 +50,7 @@ void run_predict(const Communicator& world, const PredictArguments& arguments) {
   const Plan& plan = executor.prepare(Mode::predict, 1);
   agree(world, [&] {
     if (plan.samples.count == 0) return;
-    read_input(executor, plan.input, arguments.input.string(), input_transform(config.data));
+    read_input(executor, plan.input, arguments.input.string(), config.data);
   });
   MiniBatch batch{.size = 1};
   batch.samples.resize(static_cast<std::size_t>(plan.samples.count));

@@ -63,6 +63,7 @@ enum class RandomPurpose : std::uint32_t {
   shuffle = 0x3000000,
   split = 0x4000000,
   synthetic = 0x5000000,
+  augmentation = 0x6000000,
 };
 
 constexpr RandomStream random_stream(std::uint64_t seed, RandomPurpose purpose, std::uint32_t index = 0,

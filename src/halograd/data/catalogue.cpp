@@ -46,6 +46,7 @@ class Share {
 public:
   void add(const FileContents& contents) {
     put(files_, number_of(layouts_, contents.layout));
+    put(files_, contents.scale);
     for (std::size_t i = 0; i < contents.targets.size(); ++i) {
       put(files_, contents.targets[i]);
       put(files_, contents.physical[i].has_value());
@@ -76,7 +77,8 @@ public:
   /// Adds the share's next file to the catalogue.
   void next(Catalogue& catalogue) {
     catalogue.layout_of.push_back(numbers_[static_cast<std::size_t>(take<std::int32_t>(bytes_))]);
-    const std::int64_t entries = catalogue.layouts[static_cast<std::size_t>(catalogue.layout_of.back())].entries;
+    catalogue.scales.push_back(take<ValueScale>(bytes_));
+    const std::int64_t entries = catalogue.layouts[static_cast<std::size_t>(catalogue.layout_of.back())].image.entries;
     for (std::int64_t i = 0; i < entries; ++i) {
       catalogue.targets.push_back(take<Cosmology>(bytes_));
       const bool has_physical = take<bool>(bytes_);

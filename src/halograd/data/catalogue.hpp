@@ -17,6 +17,7 @@ struct Catalogue {
   std::vector<std::string> names;                  ///< of the files, sorted
   std::vector<FileLayout> layouts;                 ///< the different ones
   std::vector<std::int32_t> layout_of;             ///< [files]: which of them
+  std::vector<ValueScale> scales;                  ///< [files]
   std::vector<std::int64_t> first_universe;        ///< [files + 1]
   std::vector<Cosmology> targets;                  ///< [universes]
   std::vector<std::optional<Cosmology>> physical;  ///< [universes]

@@ -113,7 +113,7 @@ struct Dataset::Contents {
   }
   /// How many samples a universe of `file` is cut into, each way.
   [[nodiscard]] Extent cuts(std::int64_t file) const {
-    const Extent& whole = catalogue.layout(file).shape.extent;
+    const Extent& whole = catalogue.layout(file).image.shape.extent;
     return {whole.d / shape.extent.d, whole.h / shape.extent.h, whole.w / shape.extent.w};
   }
   /// The samples of a universe begin at the first, and end before the second.
@@ -132,7 +132,7 @@ struct Dataset::Contents {
 void Dataset::Contents::number_samples() {
   first_sample.push_back(0);
   for (std::int64_t file = 0; file < catalogue.files(); ++file) {
-    first_sample.push_back(first_sample.back() + catalogue.layout(file).entries * cuts(file).volume());
+    first_sample.push_back(first_sample.back() + catalogue.layout(file).image.entries * cuts(file).volume());
   }
 }
 
@@ -160,9 +160,10 @@ struct Dataset::Position {
 };
 
 Dataset Dataset::open(const Communicator& communicator, const DatasetOptions& options) {
+  FileFormat format = FileFormat::cosmoflow;
   std::vector<std::string> names;
   agree(communicator, [&] {
-    if (options.format != "cosmoflow") throw UsageError("data.format = \"{}\": expected \"cosmoflow\"", options.format);
+    format = file_format(options.format);
     check_fractions(options.split);
     names = list_samples(options.path);
   });
@@ -172,7 +173,7 @@ Dataset Dataset::open(const Communicator& communicator, const DatasetOptions& op
   contents->path = options.path;
   contents->shape = options.shape;
   contents->catalogue = inspect_files(communicator, options.path, std::move(names),
-                                      {.shape = options.shape, .subvolumes = options.subvolumes});
+                                      {.shape = options.shape, .subvolumes = options.subvolumes, .format = format});
   contents->number_samples();
   contents->split(options);
   return Dataset(contents);
@@ -184,6 +185,10 @@ std::int64_t Dataset::size() const {
 
 std::int64_t Dataset::universes() const {
   return contents_->catalogue.universes();
+}
+
+bool Dataset::labelled() const {
+  return contents_->catalogue.layouts.front().labels.has_value();  // one format for all
 }
 
 const GlobalShape& Dataset::shape() const {
@@ -212,7 +217,7 @@ Dataset::Position Dataset::position(std::int64_t sample) const {
 
 std::string Dataset::name(std::int64_t sample) const {
   const Position at = position(sample);
-  const FileLayout& layout = contents_->catalogue.layout(at.file);
+  const VolumeLayout& layout = contents_->catalogue.layout(at.file).image;
   const Extent& extent = contents_->shape.extent;
   std::string part;
   if (layout.stacked) part = fmt::format("{}", at.entry);
@@ -237,6 +242,10 @@ SamplePlace Dataset::place(std::int64_t sample) const {
   return {contents_->file(at.file), contents_->catalogue.layout(at.file), at.entry, at.origin};
 }
 
+const ValueScale& Dataset::scale(std::int64_t sample) const {
+  return contents_->catalogue.scales[static_cast<std::size_t>(position(sample).file)];
+}
+
 const Cosmology& Dataset::targets(std::int64_t sample) const {
   return contents_->catalogue.targets[static_cast<std::size_t>(position(sample).universe)];
 }
@@ -246,7 +255,7 @@ const std::optional<Cosmology>& Dataset::physical(std::int64_t sample) const {
 }
 
 std::int64_t Dataset::bytes(std::int64_t sample, const Box& box) const {
-  return hyperslab_bytes(layout(sample).layout, shape().channels, box);
+  return hyperslab_bytes(layout(sample).sample(), shape().channels, box);
 }
 
 }  // namespace halograd

@@ -20,7 +20,7 @@ enum class Split : std::uint8_t { train, validation, test };
 
 struct DatasetOptions {
   std::filesystem::path path{};                ///< a directory of *.hdf5 and *.h5 files
-  std::string format = "cosmoflow";            ///< the only one yet
+  std::string format = "cosmoflow";            ///< or "lits"
   GlobalShape shape{};                         ///< what a sample must be: the network's input
   bool subvolumes = false;                     ///< cut larger volumes into samples of that shape
   std::array<double, 3> split{0.8, 0.1, 0.1};  ///< fractions: train, validation, test
@@ -45,6 +45,8 @@ public:
 
   [[nodiscard]] std::int64_t size() const;
   [[nodiscard]] std::int64_t universes() const;
+  /// Whether samples come with a label of each voxel.
+  [[nodiscard]] bool labelled() const;
   /// What every sample is.
   [[nodiscard]] const GlobalShape& shape() const;
   /// The sample numbers of a split, rising; what a Sampler takes.
@@ -59,9 +61,12 @@ public:
   [[nodiscard]] std::string file(std::int64_t sample) const;
   [[nodiscard]] const FileLayout& layout(std::int64_t sample) const;
   [[nodiscard]] SamplePlace place(std::int64_t sample) const;
+  /// What its numbers stand for.
+  [[nodiscard]] const ValueScale& scale(std::int64_t sample) const;
+  /// Zeros where the format has none.
   [[nodiscard]] const Cosmology& targets(std::int64_t sample) const;
   [[nodiscard]] const std::optional<Cosmology>& physical(std::int64_t sample) const;
-  /// What the voxels of `box` take in memory, as they are read.
+  /// What the voxels (and labels) of `box` take in memory, as they are read.
   [[nodiscard]] std::int64_t bytes(std::int64_t sample, const Box& box) const;
 
 private:

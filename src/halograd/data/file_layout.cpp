@@ -6,25 +6,32 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace halograd {
 namespace {
 
 using Dims = std::vector<hsize_t>;
 
-/// The dimensions of `full`, or of a chunk of it, by their meaning.
+/// What the dimensions of a dataset of voxels, or of a chunk of it, stand for.
+struct Axes {
+  bool stacked = false;  ///< [S,…]
+  bool channels = true;  ///< false: [D,H,W]
+  bool channels_first = false;
+};
+
 struct VoxelDims {
   std::int64_t entries = 1;
   GlobalShape shape;
 };
 
-/// `dims`: four of them, or five with the samples of a stacked file first.
-VoxelDims voxel_dims(const Dims& dims, bool channels_first) {
+/// `dims`: as many as the axes.
+VoxelDims voxel_dims(const Dims& dims, const Axes& axes) {
   const auto size = [&](std::size_t i) { return static_cast<std::int64_t>(dims.at(i)); };
-  const std::size_t sample = dims.size() - 4;
-  const std::size_t spatial = channels_first ? sample + 1 : sample;
-  return {sample == 0 ? 1 : size(0),
-          {size(channels_first ? sample : sample + 3), {size(spatial), size(spatial + 1), size(spatial + 2)}}};
+  const std::size_t sample = axes.stacked ? 1 : 0;
+  const std::size_t spatial = axes.channels && axes.channels_first ? sample + 1 : sample;
+  const std::int64_t channels = axes.channels ? size(axes.channels_first ? sample : sample + 3) : 1;
+  return {axes.stacked ? size(0) : 1, {channels, {size(spatial), size(spatial + 1), size(spatial + 2)}}};
 }
 
 bool fits(const VoxelDims& dims, const FileExpectation& expected) {
@@ -37,11 +44,15 @@ bool fits(const VoxelDims& dims, const FileExpectation& expected) {
   return dims.entries > 0 && dims.shape.channels == expected.shape.channels;
 }
 
-/// Whether a `full` of these dimensions is taken as channels first; nothing where it fits neither way.
-std::optional<bool> channels_first(const Dims& dims, const FileExpectation& expected) {
-  if (dims.size() != 4 && dims.size() != 5) return std::nullopt;
-  for (const bool first : {false, true}) {
-    if (fits(voxel_dims(dims, first), expected)) return first;
+/// The axes that these dimensions are taken for; nothing where none fit.
+std::optional<Axes> axes_of(const Dims& dims, const FileExpectation& expected) {
+  const bool stacks = expected.format == FileFormat::cosmoflow;
+  std::vector<Axes> candidates;
+  if (dims.size() == 3 && !stacks) candidates = {{.channels = false}};
+  if (dims.size() == 4) candidates = {{}, {.channels_first = true}};
+  if (dims.size() == 5 && stacks) candidates = {{.stacked = true}, {.stacked = true, .channels_first = true}};
+  for (const Axes& axes : candidates) {
+    if (fits(voxel_dims(dims, axes), expected)) return axes;
   }
   return std::nullopt;
 }
@@ -51,6 +62,10 @@ std::string expected_voxels(const FileExpectation& expected) {
   const Extent& e = expected.shape.extent;
   const std::string extent = expected.subvolumes ? "D,H,W" : fmt::format("{},{},{}", e.d, e.h, e.w);
   std::string text = fmt::format("expected `full` [{1},{0}] or [{0},{1}], or [S,…] of either,", c, extent);
+  if (expected.format == FileFormat::lits) {
+    text = c == 1 ? fmt::format("expected `volume` [{}]", extent)
+                  : fmt::format("expected `volume` [{1},{0}] or [{0},{1}]", c, extent);
+  }
   if (expected.subvolumes) text += fmt::format(" D, H and W multiples of {}, {} and {},", e.d, e.h, e.w);
   return text + " of 16-bit integers (i8, u8, f32 and f64 are read too)";
 }
@@ -59,9 +74,9 @@ std::string expected_voxels(const FileExpectation& expected) {
 std::string remedy(const Dims& dims, const FileExpectation& expected) {
   FileExpectation cut = expected;
   cut.subvolumes = true;
-  const std::optional<bool> first = channels_first(dims, cut);
-  if (expected.subvolumes || expected.prediction || !first) return "";
-  const Extent whole = voxel_dims(dims, *first).shape.extent;
+  const std::optional<Axes> axes = axes_of(dims, cut);
+  if (expected.subvolumes || expected.prediction || !axes) return "";
+  const Extent whole = voxel_dims(dims, *axes).shape.extent;
   const Extent& sample = expected.shape.extent;
   return fmt::format("; `data.subvolume` would cut it into {}x{}x{} of them", whole.d / sample.d, whole.h / sample.h,
                      whole.w / sample.w);
@@ -121,31 +136,25 @@ void check_stored(const std::string& file, hid_t dataset, const char* name) {
   check_filters(file, creation.id(), name);
 }
 
-FileLayout read_layout(const std::string& file, hid_t file_id, const FileExpectation& expected) {
-  const Hdf5Handle dataset = open_dataset(file_id, "full");
-  if (!dataset.valid()) throw DataError("{}: has no dataset `full`; {}", file, expected_voxels(expected));
-  const Hdf5Handle space(H5Dget_space(dataset.id()), H5Sclose);
-  const Hdf5Handle type(H5Dget_type(dataset.id()), H5Tclose);
-  const Dims dims = hdf5_dims(space.id());
-  const std::optional<DType> dtype = hdf5_dtype(type.id());
-  const std::optional<bool> first = channels_first(dims, expected);
-  if (!dtype || !first) {
-    throw DataError("{}: `full` is {} of {}; {}{}", file, hdf5_shape_text(dims), hdf5_type_text(type.id()),
-                    expected_voxels(expected), dtype ? remedy(dims, expected) : "");
-  }
-  check_stored(file, dataset.id(), "full");
-
-  const VoxelDims found = voxel_dims(dims, *first);
-  FileLayout layout{.stacked = dims.size() == 5, .entries = found.entries, .shape = found.shape};
-  layout.layout = {*dtype, *first};
+/// The layout of a dataset that is known to be right.
+VolumeLayout volume_layout(hid_t dataset, VolumeName name, const Axes& axes, DType dtype) {
+  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+  const Hdf5Handle creation(H5Dget_create_plist(dataset), H5Pclose);
+  const VoxelDims found = voxel_dims(hdf5_dims(space.id()), axes);
+  VolumeLayout layout{.name = name,
+                      .channel_axis = axes.channels,
+                      .stacked = axes.stacked,
+                      .entries = found.entries,
+                      .shape = found.shape,
+                      .layout = {dtype, axes.channels_first}};
   layout.file_element_bytes = static_cast<std::int64_t>(H5Tget_size(type.id()));
-  layout.converted = H5Tequal(type.id(), hdf5_native_type(*dtype)) <= 0;
-  const Hdf5Handle creation(H5Dget_create_plist(dataset.id()), H5Pclose);
+  layout.converted = H5Tequal(type.id(), hdf5_native_type(dtype)) <= 0;
   layout.compressed = H5Pget_nfilters(creation.id()) > 0;
   const Dims chunk = hdf5_chunk_dims(creation.id());
   layout.chunked = !chunk.empty();
   if (layout.chunked) {
-    const VoxelDims one = voxel_dims(chunk, *first);
+    const VoxelDims one = voxel_dims(chunk, axes);
     layout.chunk = one.shape.extent;
     layout.chunk_channels = one.shape.channels;
     layout.chunk_entries = one.entries;
@@ -153,9 +162,66 @@ FileLayout read_layout(const std::string& file, hid_t file_id, const FileExpecta
   return layout;
 }
 
+VolumeLayout read_image(const std::string& file, hid_t file_id, const FileExpectation& expected) {
+  const VolumeName name = expected.format == FileFormat::lits ? VolumeName::volume : VolumeName::full;
+  const char* const called = volume_name(name);
+  const Hdf5Handle dataset = open_dataset(file_id, called);
+  if (!dataset.valid()) throw DataError("{}: has no dataset `{}`; {}", file, called, expected_voxels(expected));
+  const Hdf5Handle space(H5Dget_space(dataset.id()), H5Sclose);
+  const Hdf5Handle type(H5Dget_type(dataset.id()), H5Tclose);
+  const Dims dims = hdf5_dims(space.id());
+  const std::optional<DType> dtype = hdf5_dtype(type.id());
+  const std::optional<Axes> axes = axes_of(dims, expected);
+  if (!dtype || !axes) {
+    throw DataError("{}: `{}` is {} of {}; {}{}", file, called, hdf5_shape_text(dims), hdf5_type_text(type.id()),
+                    expected_voxels(expected), dtype ? remedy(dims, expected) : "");
+  }
+  check_stored(file, dataset.id(), called);
+  return volume_layout(dataset.id(), name, *axes, *dtype);
+}
+
+VolumeLayout read_labels(const std::string& file, hid_t file_id, const VolumeLayout& image) {
+  const char* const called = volume_name(VolumeName::segmentation);
+  const Extent& e = image.shape.extent;
+  const std::string right = fmt::format("[{},{},{}] of u8", e.d, e.h, e.w);
+  const Hdf5Handle dataset = open_dataset(file_id, called);
+  if (!dataset.valid()) {
+    throw DataError("{}: has no dataset `{}`; expected the labels {} (predicting does without)", file, called, right);
+  }
+  const Hdf5Handle space(H5Dget_space(dataset.id()), H5Sclose);
+  const Hdf5Handle type(H5Dget_type(dataset.id()), H5Tclose);
+  const std::string found = fmt::format("{} of {}", hdf5_shape_text(hdf5_dims(space.id())), hdf5_type_text(type.id()));
+  // No other type: HDF5 clips what does not fit, and -1 would be read as 0 without a word.
+  if (found != right) {
+    throw DataError("{}: `{}` is {}; expected {}, a label for each voxel of `volume`", file, called, found, right);
+  }
+  check_stored(file, dataset.id(), called);
+  return volume_layout(dataset.id(), VolumeName::segmentation, {.channels = false}, DType::u8);
+}
+
+/// An attribute of one number; `absent` where there is none.
+double read_number(const std::string& file, hid_t file_id, const char* dataset, const char* name, double absent) {
+  if (H5Aexists_by_name(file_id, dataset, name, H5P_DEFAULT) <= 0) return absent;
+  const Hdf5Handle attribute(H5Aopen_by_name(file_id, dataset, name, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle space(H5Aget_space(attribute.id()), H5Sclose);
+  double value = std::numeric_limits<double>::quiet_NaN();
+  if (H5Sget_simple_extent_npoints(space.id()) == 1) H5Aread(attribute.id(), H5T_NATIVE_DOUBLE, &value);
+  if (std::isfinite(value)) return value;
+  throw DataError("{}: the attribute `{}` of `{}` is not a number; expected one (f64)", file, name, dataset);
+}
+
+ValueScale read_scale(const std::string& file, hid_t file_id, const VolumeLayout& image) {
+  if (image.name != VolumeName::volume) return {};
+  const char* const called = volume_name(image.name);
+  const ValueScale scale{read_number(file, file_id, called, "scale", 1),
+                         read_number(file, file_id, called, "offset", 0)};
+  if (scale.scale != 0) return scale;
+  throw DataError("{}: the attribute `scale` of `{}` is 0; expected another number", file, called);
+}
+
 /// The parameters of each sample, checked for numbers; nothing where the file lacks them.
 std::optional<std::vector<Cosmology>> read_parameters(const std::string& file, hid_t file_id, const char* name,
-                                                      const FileLayout& layout) {
+                                                      const VolumeLayout& layout) {
   if (H5Lexists(file_id, name, H5P_DEFAULT) <= 0) return std::nullopt;
   Dims right{cosmology_targets};
   if (layout.stacked) right.insert(right.begin(), static_cast<hsize_t>(layout.entries));
@@ -194,9 +260,39 @@ const char* name_of(DType type) {
   return "unknown";
 }
 
+/// Targets and, where there are, physical parameters of each entry.
+void read_cosmology(const std::string& file, hid_t file_id, const FileExpectation& expected, FileContents& contents) {
+  const VolumeLayout& image = contents.layout.image;
+  const auto targets = read_parameters(file, file_id, "unitPar", image);
+  if (!targets && !expected.prediction) {
+    throw DataError("{}: has no dataset `unitPar`; expected the targets {} of f32", file,
+                    image.stacked ? fmt::format("[{},{}]", image.entries, cosmology_targets)
+                                  : fmt::format("[{}]", cosmology_targets));
+  }
+  if (targets) contents.targets = *targets;
+  if (const auto physical = read_parameters(file, file_id, "physPar", image)) {
+    contents.physical.assign(physical->begin(), physical->end());
+  }
+}
+
 }  // namespace
 
-std::string to_text(const FileLayout& layout) {
+FileFormat file_format(const std::string& name) {
+  if (name == "cosmoflow") return FileFormat::cosmoflow;
+  if (name == "lits") return FileFormat::lits;
+  throw UsageError("data.format = \"{}\": expected \"cosmoflow\" or \"lits\"", name);
+}
+
+const char* volume_name(VolumeName name) {
+  switch (name) {
+    case VolumeName::full: return "full";
+    case VolumeName::volume: return "volume";
+    case VolumeName::segmentation: return "segmentation";
+  }
+  return "unknown";
+}
+
+std::string to_text(const VolumeLayout& layout) {
   std::string text = "contiguous";
   if (layout.chunked) {
     text = fmt::format("chunked {}x{}x{}", layout.chunk.d, layout.chunk.h, layout.chunk.w);
@@ -206,27 +302,29 @@ std::string to_text(const FileLayout& layout) {
     if (layout.chunk_entries > 1) text += fmt::format(", {} samples", layout.chunk_entries);
     text += layout.compressed ? ", compressed," : ",";
   }
-  text += fmt::format(" [{}{}] {}", layout.stacked ? "S," : "", layout.layout.channels_first ? "C,D,H,W" : "D,H,W,C",
-                      name_of(layout.layout.dtype));
+  const char* const axes = !layout.channel_axis ? "D,H,W" : layout.layout.channels_first ? "C,D,H,W" : "D,H,W,C";
+  text += fmt::format(" [{}{}] {}", layout.stacked ? "S," : "", axes, name_of(layout.layout.dtype));
   return layout.converted ? text + ", converted" : text;
+}
+
+std::string to_text(const FileLayout& layout) {
+  const std::string text = to_text(layout.image);
+  return layout.labels ? text + ", labels " + to_text(*layout.labels) : text;
 }
 
 FileContents inspect_file(const std::string& file, const FileExpectation& expected) {
   const Hdf5Lock lock;
   const Hdf5Handle handle = open_hdf5_file(file);
   FileContents contents;
-  contents.layout = read_layout(file, handle.id(), expected);
-  const auto entries = static_cast<std::size_t>(contents.layout.entries);
-  const auto targets = read_parameters(file, handle.id(), "unitPar", contents.layout);
-  if (!targets && !expected.prediction) {
-    throw DataError("{}: has no dataset `unitPar`; expected the targets {} of f32", file,
-                    contents.layout.stacked ? fmt::format("[{},{}]", entries, cosmology_targets)
-                                            : fmt::format("[{}]", cosmology_targets));
-  }
-  contents.targets = targets.value_or(std::vector<Cosmology>(entries));
+  contents.layout.image = read_image(file, handle.id(), expected);
+  contents.scale = read_scale(file, handle.id(), contents.layout.image);
+  const auto entries = static_cast<std::size_t>(contents.layout.image.entries);
+  contents.targets.resize(entries);
   contents.physical.resize(entries);
-  if (const auto physical = read_parameters(file, handle.id(), "physPar", contents.layout)) {
-    contents.physical.assign(physical->begin(), physical->end());
+  if (expected.format == FileFormat::cosmoflow) {
+    read_cosmology(file, handle.id(), expected, contents);
+  } else if (!expected.prediction) {
+    contents.layout.labels = read_labels(file, handle.id(), contents.layout.image);
   }
   return contents;
 }

@@ -31,7 +31,7 @@ std::int64_t GroupReader::bytes_read() const {
 }
 
 void GroupReader::read(const SamplePlace& place, const ReadPlan& plan, std::byte* to) {
-  const auto boxes = boxes_to_read(plan.shape, place.layout, place.origin, sample_.extent, owned_);
+  const auto boxes = boxes_to_read(plan.shape, place.layout.image, place.origin, sample_.extent, owned_);
   const Box& mine = boxes[static_cast<std::size_t>(group().rank())];
   HyperslabReader& files = reader(plan.driver);
   // A rank that reads what it owns has nothing for the others, nor they for it.
@@ -39,21 +39,23 @@ void GroupReader::read(const SamplePlace& place, const ReadPlan& plan, std::byte
     files.read(place, mine, to);
     return;
   }
-  block_.resize(static_cast<std::size_t>(hyperslab_bytes(place.layout.layout, sample_.channels, mine)));
+  const SampleLayout layout = place.layout.sample();
+  block_.resize(static_cast<std::size_t>(hyperslab_bytes(layout, sample_.channels, mine)));
   std::exception_ptr failure;
   try {
     files.read(place, mine, block_.data());
   } catch (...) {
     failure = std::current_exception();
   }
-  pass_on(place.layout.layout, boxes, to);
+  redistribute(layout, boxes, block_.data(), owned_, to);
   if (failure) std::rethrow_exception(failure);
 }
 
-void GroupReader::pass_on(const SampleLayout& layout, const std::vector<Box>& read, std::byte* to) {
+void GroupReader::redistribute(const SampleLayout& layout, const std::vector<Box>& held, const std::byte* from,
+                               const std::vector<Box>& wanted, std::byte* to) {
   const int self = group().rank();
-  const HyperslabView block{read[static_cast<std::size_t>(self)], block_.data()};
-  const HyperslabView target{own(), to};
+  const HyperslabSource block{held[static_cast<std::size_t>(self)], from};
+  const HyperslabView target{wanted[static_cast<std::size_t>(self)], to};
   struct Message {
     int peer;
     Box box;
@@ -72,8 +74,8 @@ void GroupReader::pass_on(const SampleLayout& layout, const std::vector<Box>& re
   for (int step = 1; step < group().size(); ++step) {
     const int next = (self + step) % group().size();
     const int last = (self - step + group().size()) % group().size();
-    list(outgoing, next, block.box.intersect(owned_[static_cast<std::size_t>(next)]));
-    list(incoming, last, read[static_cast<std::size_t>(last)].intersect(own()));
+    list(outgoing, next, block.box.intersect(wanted[static_cast<std::size_t>(next)]));
+    list(incoming, last, held[static_cast<std::size_t>(last)].intersect(target.box));
   }
   messages_.resize(static_cast<std::size_t>(total));
   std::byte* at = messages_.data();

@@ -25,6 +25,11 @@ public:
   /// nothing of use, and it is for the caller to agree on the failure.
   void read(const SamplePlace& place, const ReadPlan& plan, std::byte* to);
 
+  /// Collective over the group, in the same order on all ranks. Rank r holds `held[r]` of a sample, this one in `from`,
+  /// and gets `wanted[r]` of it into `to`; the held boxes together are the sample, once. Throws ResourceError.
+  void redistribute(const SampleLayout& layout, const std::vector<Box>& held, const std::byte* from,
+                    const std::vector<Box>& wanted, std::byte* to);
+
   [[nodiscard]] std::int64_t bytes_read() const;  ///< from files, as HyperslabReader counts
   [[nodiscard]] std::int64_t bytes_passed_on() const { return transfers_.bytes_sent(); }
   [[nodiscard]] const Communicator& group() const { return transfers_.communicator(); }
@@ -34,7 +39,6 @@ public:
 
 private:
   HyperslabReader& reader(ReadDriver driver);
-  void pass_on(const SampleLayout& layout, const std::vector<Box>& read, std::byte* to);
 
   GlobalShape sample_;
   std::vector<Box> owned_;

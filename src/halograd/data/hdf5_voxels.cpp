@@ -14,14 +14,14 @@ using Dims = std::vector<hsize_t>;
 constexpr std::int64_t default_chunk_cache = std::int64_t{1} << 20;
 constexpr std::int64_t largest_chunk_cache = std::int64_t{1} << 30;  // held only while the file is open
 
-/// Five or four numbers in the order of the file's dimensions.
-Dims in_file_order(const FileLayout& layout, std::int64_t entries, std::int64_t channels, const Extent& e) {
+/// Three to five numbers in the order of the file's dimensions.
+Dims in_file_order(const VolumeLayout& layout, std::int64_t entries, std::int64_t channels, const Extent& e) {
   const auto size = [](std::int64_t n) { return static_cast<hsize_t>(n); };
   Dims dims;
   if (layout.stacked) dims.push_back(size(entries));
-  if (layout.layout.channels_first) dims.push_back(size(channels));
+  if (layout.channel_axis && layout.layout.channels_first) dims.push_back(size(channels));
   for (int i = 0; i < 3; ++i) dims.push_back(size(e[i]));
-  if (!layout.layout.channels_first) dims.push_back(size(channels));
+  if (layout.channel_axis && !layout.layout.channels_first) dims.push_back(size(channels));
   return dims;
 }
 
@@ -34,7 +34,7 @@ std::string description(const Dims& dims, const std::string& type, const Dims& c
 
 constexpr const char* swapped = " in another byte order";
 
-std::string description_of(const FileLayout& layout) {
+std::string description_of(const VolumeLayout& layout) {
   const char letter = layout.layout.dtype == DType::f32 ? 'f' : (layout.layout.dtype == DType::i16 ? 'i' : 'u');
   std::string type = fmt::format("{}{}", letter, 8 * layout.file_element_bytes);
   if (layout.converted && layout.file_element_bytes == dtype_size(layout.layout.dtype)) type += swapped;
@@ -60,7 +60,7 @@ std::string description_of(hid_t dataset, DType read_as) {
 }
 
 /// With room for one chunk, up to a size: of chunks that don't fit, HDF5 reads row after row (a fifth of the speed).
-Hdf5Handle dataset_access(const FileLayout& layout) {
+Hdf5Handle dataset_access(const VolumeLayout& layout) {
   Hdf5Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
   const std::int64_t chunk =
       layout.chunk.volume() * layout.chunk_channels * layout.chunk_entries * layout.file_element_bytes;
@@ -88,34 +88,40 @@ Hdf5Voxels::Hdf5Voxels(const SamplePlace& place, Hdf5Handle file) : Hdf5Voxels(p
 }
 
 Hdf5Voxels::Hdf5Voxels(const SamplePlace& place, hid_t file) : place_(place) {
-  const Hdf5Handle dataset_list = dataset_access(place.layout);
-  dataset_ = Hdf5Handle(H5Dopen2(file, "full", dataset_list.id()), H5Dclose);
-  const std::string before = description_of(place.layout);
-  const std::string now = dataset_.valid() ? description_of(dataset_.id(), place.layout.layout.dtype) : "missing";
-  if (now != before) {
-    throw DataError(
-        "{}: `full` is {}; it was {} when the data set was opened: expected files that do not change "
-        "during a run",
-        place.file, now, before);
+  for (const VolumeLayout& layout : place.layout.volumes()) {
+    const char* const name = volume_name(layout.name);
+    const Hdf5Handle dataset_list = dataset_access(layout);
+    Hdf5Handle dataset(H5Dopen2(file, name, dataset_list.id()), H5Dclose);
+    const std::string before = description_of(layout);
+    const std::string now = dataset.valid() ? description_of(dataset.id(), layout.layout.dtype) : "missing";
+    if (now != before) {
+      throw DataError(
+          "{}: `{}` is {}; it was {} when the data set was opened: expected files that do not change "
+          "during a run",
+          place.file, name, now, before);
+    }
+    volumes_.push_back({layout, std::move(dataset)});
   }
   H5Fget_filesize(file, &length_);
 }
 
-void Hdf5Voxels::read(const Hdf5Access& access, const Box& part, const Box& box, std::byte* to) const {
-  const FileLayout& layout = place_.layout;
+void Hdf5Voxels::read(const Hdf5Access& access, std::size_t volume, const Box& part, const Box& box,
+                      std::byte* to) const {
+  const auto& [layout, dataset] = volumes_[volume];
   const std::int64_t channels = layout.shape.channels;
   const Box in_volume = part.relative_to({-place_.origin.d, -place_.origin.h, -place_.origin.w});
   const bool nothing = part.empty();
   const Dims count = nothing ? Dims() : in_file_order(layout, 1, channels, part.extent());
   const Dims held = in_file_order(layout, 1, channels, nothing ? Extent::cube(1) : box.extent());
   const Hdf5Handle in_file =
-      select({H5Dget_space(dataset_.id()), H5Sclose}, in_file_order(layout, place_.entry, 0, in_volume.lo), count);
+      select({H5Dget_space(dataset.id()), H5Sclose}, in_file_order(layout, place_.entry, 0, in_volume.lo), count);
   const Hdf5Handle in_memory = select({H5Screate_simple(static_cast<int>(held.size()), held.data(), nullptr), H5Sclose},
                                       in_file_order(layout, 0, 0, part.relative_to(box.lo).lo), count);
   std::byte unused{};  // HDF5 wants an address even for nothing
-  if (H5Dread(dataset_.id(), hdf5_native_type(layout.layout.dtype), in_memory.id(), in_file.id(), access.transfer.id(),
+  if (H5Dread(dataset.id(), hdf5_native_type(layout.layout.dtype), in_memory.id(), in_file.id(), access.transfer.id(),
               nothing ? &unused : to) < 0) {
-    throw DataError("{}: `full` cannot be read ({}); expected undamaged voxels", place_.file, hdf5_reason());
+    throw DataError("{}: `{}` cannot be read ({}); expected undamaged voxels", place_.file, volume_name(layout.name),
+                    hdf5_reason());
   }
 }
 

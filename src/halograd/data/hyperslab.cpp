@@ -12,35 +12,27 @@ struct Loops {
   std::int64_t offset = 0;               // of the part's first voxel
 };
 
-Loops loops_over(const HyperslabView& view, const Index& first, bool channels_first, std::int64_t voxel_bytes) {
-  const Extent e = view.box.extent();
-  const Box at = Box{first, first}.relative_to(view.box.lo);
+Loops loops_over(const Box& box, const Index& first, std::int64_t voxel) {
+  const Extent e = box.extent();
+  const Box at = Box{first, first}.relative_to(box.lo);
   Loops loops;
-  loops.stride[3] = voxel_bytes;
+  loops.stride[3] = voxel;
   loops.stride[2] = loops.stride[3] * e.w;
   loops.stride[1] = loops.stride[2] * e.h;
-  loops.stride[0] = channels_first ? loops.stride[1] * e.d : 0;
+  loops.stride[0] = loops.stride[1] * e.d;
   loops.offset = at.lo.d * loops.stride[1] + at.lo.h * loops.stride[2] + at.lo.w * loops.stride[3];
   return loops;
 }
 
-}  // namespace
-
-std::int64_t hyperslab_bytes(const SampleLayout& layout, std::int64_t channels, const Box& box) {
-  return box.volume() * channels * dtype_size(layout.dtype);
-}
-
-void copy_hyperslab(const SampleLayout& layout, std::int64_t channels, const HyperslabView& from,
-                    const HyperslabView& to) {
+/// The voxels, or the labels. `voxel`: the bytes that belong together.
+void copy_volume(std::int64_t channels, std::int64_t voxel, const HyperslabSource& from, const HyperslabView& to) {
   const Box common = from.box.intersect(to.box);
-  if (common.empty()) return;
-  const std::int64_t voxel_bytes = dtype_size(layout.dtype) * (layout.channels_first ? 1 : channels);
-  const Loops source = loops_over(from, common.lo, layout.channels_first, voxel_bytes);
-  const Loops target = loops_over(to, common.lo, layout.channels_first, voxel_bytes);
+  const Loops source = loops_over(from.box, common.lo, voxel);
+  const Loops target = loops_over(to.box, common.lo, voxel);
   const Extent e = common.extent();
-  std::array<std::int64_t, 4> count{layout.channels_first ? channels : 1, e.d, e.h, e.w};
+  std::array<std::int64_t, 4> count{channels, e.d, e.h, e.w};
   // Whatever lies in one run on both sides is copied in one go.
-  std::int64_t run = voxel_bytes;
+  std::int64_t run = voxel;
   for (std::size_t i = 4; i-- > 0;) {
     if (count[i] > 1 && (source.stride[i] != run || target.stride[i] != run)) break;
     run *= count[i];
@@ -60,6 +52,30 @@ void copy_hyperslab(const SampleLayout& layout, std::int64_t channels, const Hyp
       }
     }
   }
+}
+
+}  // namespace
+
+std::int64_t voxel_bytes(const SampleLayout& layout, std::int64_t channels, const Box& box) {
+  return box.volume() * channels * dtype_size(layout.dtype);
+}
+
+std::int64_t hyperslab_bytes(const SampleLayout& layout, std::int64_t channels, const Box& box) {
+  return voxel_bytes(layout, channels, box) + (layout.labelled ? box.volume() : 0);
+}
+
+void copy_hyperslab(const SampleLayout& layout, std::int64_t channels, const HyperslabSource& from,
+                    const HyperslabView& to) {
+  if (from.box.intersect(to.box).empty()) return;
+  const std::int64_t number = dtype_size(layout.dtype);
+  if (layout.channels_first) {
+    copy_volume(channels, number, from, to);
+  } else {
+    copy_volume(1, number * channels, from, to);
+  }
+  if (!layout.labelled) return;
+  copy_volume(1, 1, {from.box, from.data + voxel_bytes(layout, channels, from.box)},
+              {to.box, to.data + voxel_bytes(layout, channels, to.box)});
 }
 
 }  // namespace halograd

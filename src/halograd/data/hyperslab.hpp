@@ -8,17 +8,25 @@
 
 namespace halograd {
 
-/// The bytes of `box` as a file of this layout holds it.
+/// The bytes of `box` in memory, labels included.
 std::int64_t hyperslab_bytes(const SampleLayout& layout, std::int64_t channels, const Box& box);
 
-/// A dense hyperslab in memory: the voxels of `box`, [D,H,W,C] or [C,D,H,W] as `layout` says.
+/// The same, of the voxels alone: where the labels begin.
+std::int64_t voxel_bytes(const SampleLayout& layout, std::int64_t channels, const Box& box);
+
+/// A dense hyperslab in memory: `box` as a SampleLayout says.
 struct HyperslabView {
   Box box;
   std::byte* data = nullptr;
 };
+/// One that is only read.
+struct HyperslabSource {
+  Box box;
+  const std::byte* data = nullptr;
+};
 
-/// Copies the voxels that both boxes hold, all channels, as bytes.
-void copy_hyperslab(const SampleLayout& layout, std::int64_t channels, const HyperslabView& from,
+/// Copies what both boxes hold, all channels and labels, as bytes.
+void copy_hyperslab(const SampleLayout& layout, std::int64_t channels, const HyperslabSource& from,
                     const HyperslabView& to);
 
 }  // namespace halograd

@@ -2,6 +2,7 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/data/hdf5_voxels.hpp"
+#include "halograd/data/hyperslab.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <exception>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -21,9 +22,11 @@ constexpr std::int64_t failed = std::numeric_limits<std::int64_t>::max();
 void check_inside(const SamplePlace& place, const Box& box) {
   const Index& o = place.origin;
   const Box in_volume = box.relative_to({-o.d, -o.h, -o.w});
-  const bool entry_exists = place.entry >= 0 && place.entry < place.layout.entries;
-  if (entry_exists && Box::whole(place.layout.shape.extent).contains(in_volume)) return;
-  throw UsageError("{}: the voxels to read lie beyond `full`; expected a box within it", place.file);
+  const VolumeLayout& image = place.layout.image;
+  const bool entry_exists = place.entry >= 0 && place.entry < image.entries;
+  if (entry_exists && Box::whole(image.shape.extent).contains(in_volume)) return;
+  throw UsageError("{}: the voxels to read lie beyond `{}`; expected a box within it", place.file,
+                   volume_name(image.name));
 }
 
 /// A file held open. While it is, `path` opens it again even where its own name is gone: an MPI_File_open that fails on
@@ -70,30 +73,47 @@ const Hdf5Access& HyperslabReader::access() {
   return *access_;
 }
 
+/// What is read from one of a file's datasets.
+struct HyperslabReader::Part {
+  VolumeLayout volume;
+  std::vector<Box> requests;
+  std::byte* to = nullptr;
+};
+
+std::vector<HyperslabReader::Part> HyperslabReader::parts_of(const SamplePlace& place, const Box& box,
+                                                             std::byte* to) const {
+  std::vector<Part> parts;
+  for (const VolumeLayout& volume : place.layout.volumes()) {
+    parts.push_back({volume, read_requests(volume, place.origin, box, max_request_), to});
+    to += voxel_bytes(volume.layout, volume.shape.channels, box);
+  }
+  return parts;
+}
+
 void HyperslabReader::read(const SamplePlace& place, const Box& box, std::byte* to) {
-  const auto requests = read_requests(place.layout, place.origin, box, max_request_);
+  const std::vector<Part> parts = parts_of(place, box, to);
   if (driver_ == ReadDriver::mpi_collective) {
-    read_together(place, requests, box, to);
+    read_together(place, parts, box);
   } else {
-    read_alone(place, requests, box, to);
+    read_alone(place, parts, box);
   }
 }
 
-void HyperslabReader::read_alone(const SamplePlace& place, const std::vector<Box>& requests, const Box& box,
-                                 std::byte* to) {
-  if (requests.empty()) return;
+void HyperslabReader::read_alone(const SamplePlace& place, const std::vector<Part>& parts, const Box& box) {
+  if (box.empty()) return;
   check_inside(place, box);
   const Hdf5Lock lock;
   const Hdf5Voxels voxels(place, access());
-  for (const Box& request : requests) {
-    voxels.read(access(), request, box, to);
-    bytes_read_ += bytes_taken(place.layout, place.entry, place.origin, request);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (const Box& request : parts[i].requests) {
+      voxels.read(access(), i, request, box, parts[i].to);
+      bytes_read_ += bytes_taken(parts[i].volume, place.entry, place.origin, request);
+    }
   }
   voxels.check_length();
 }
 
-void HyperslabReader::read_together(const SamplePlace& place, const std::vector<Box>& requests, const Box& box,
-                                    std::byte* to) {
+void HyperslabReader::read_together(const SamplePlace& place, const std::vector<Part>& parts, const Box& box) {
   // Whether all can is found out where nobody waits for anybody.
   std::exception_ptr failure;
   std::optional<HeldFile> held;
@@ -105,9 +125,13 @@ void HyperslabReader::read_together(const SamplePlace& place, const std::vector<
   } catch (...) {
     failure = std::current_exception();
   }
-  const std::int64_t rounds = group_.all_reduce_max(failure ? failed : static_cast<std::int64_t>(requests.size()));
+  // One dataset after the other: all ranks read from the same one at a time.
+  std::vector<std::int64_t> rounds;
+  for (const Part& part : parts) {
+    rounds.push_back(group_.all_reduce_max(failure ? failed : static_cast<std::int64_t>(part.requests.size())));
+  }
   if (failure) std::rethrow_exception(failure);
-  if (rounds == failed || rounds == 0) return;
+  if (rounds.front() == failed || rounds.front() == 0) return;
 
   const Hdf5Lock lock;
   const Hdf5Handle file = open_together(place.file, *held, access());
@@ -122,18 +146,29 @@ void HyperslabReader::read_together(const SamplePlace& place, const std::vector<
   if (failure) std::rethrow_exception(failure);
   if (changed) return;
 
-  for (std::int64_t i = 0; i < rounds; ++i) {
-    const bool mine = i < static_cast<std::int64_t>(requests.size());
-    const Box request = mine ? requests[static_cast<std::size_t>(i)] : Box();
-    try {
-      voxels->read(access(), request, box, to);
-      bytes_read_ += bytes_taken(place.layout, place.entry, place.origin, request);
-    } catch (...) {
-      failure = std::current_exception();  // the others go on, and this rank with them
+  failure = read_rounds(*voxels, place, parts, box, rounds);
+  if (failure) std::rethrow_exception(failure);
+  if (!box.empty()) voxels->check_length();
+}
+
+/// Plays this rank's part in as many readings of each dataset as the rank with the most takes; what failed last.
+std::exception_ptr HyperslabReader::read_rounds(const Hdf5Voxels& voxels, const SamplePlace& place,
+                                                const std::vector<Part>& parts, const Box& box,
+                                                const std::vector<std::int64_t>& rounds) {
+  std::exception_ptr failure;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (std::int64_t round = 0; round < rounds[i]; ++round) {
+      const bool mine = round < std::ssize(parts[i].requests);
+      const Box request = mine ? parts[i].requests[static_cast<std::size_t>(round)] : Box();
+      try {
+        voxels.read(access(), i, request, box, parts[i].to);
+        bytes_read_ += bytes_taken(parts[i].volume, place.entry, place.origin, request);
+      } catch (...) {
+        failure = std::current_exception();  // the others go on, and this rank with them
+      }
     }
   }
-  if (failure) std::rethrow_exception(failure);
-  if (!requests.empty()) voxels->check_length();
+  return failure;
 }
 
 }  // namespace halograd

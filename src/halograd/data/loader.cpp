@@ -32,7 +32,7 @@ std::vector<Box> gather_boxes(const Communicator& group, const Box& own) {
 
 /// How many entries a stacked file has is of no account for reading one.
 FileLayout one_entry(FileLayout layout) {
-  layout.entries = 1;
+  layout.image.entries = 1;
   return layout;
 }
 
@@ -57,9 +57,11 @@ Loader::Loader(const Communicator& world, const Dataset& dataset, const InputSlo
       slots_(slots),
       conversion_{.backend = options.backend,
                   .transform = options.transform,
+                  .labels = options.labels,
                   .channels = dataset.shape().channels,
                   .own = slots.own,
                   .tile = slots.tile},
+      augment_(options.augment),
       grid_(options.grid),
       owned_(gather_boxes(spatial_group(world, options.grid), slots.own)),
       world_rank_(world.rank()),
@@ -121,7 +123,7 @@ ReadPlan Loader::plan_for(std::int64_t sample) const {
   const FileLayout& layout = dataset_.layout(sample);
   ReadPlan plan = std::ranges::find(plans_, one_entry(layout), [](const auto& known) { return known.first; })->second;
   if (plan.shape == ReadShape::sample) return plan;
-  const bool slow = boxes_are_slow(layout, dataset_.place(sample).origin, dataset_.shape().extent, owned_);
+  const bool slow = boxes_are_slow(layout.image, dataset_.place(sample).origin, dataset_.shape().extent, owned_);
   plan.shape = slow ? ReadShape::blocks : ReadShape::boxes;
   return plan;
 }
@@ -211,37 +213,33 @@ void Loader::load(Job& job, const BatchRequest& request) {
   const std::int64_t sent_before = moves_.bytes_sent();
   const bool keep = request.keep && store_.has_value();
   const std::vector<SampleMove> moves = owners_.next(request.samples, keep);
-  const std::int64_t elements = slots_.tile.volume() * dataset_.shape().channels;
-  float* const slot = slots_.data[static_cast<std::size_t>(job.batch.slot)];
-  const auto place = [&](std::int64_t n) { return slot + n * elements; };
   post_moves(job, moves);
-  std::vector<std::pair<std::int64_t, std::int64_t>> awaited;  // sample, and its number in the mini-batch
+  std::vector<std::int64_t> awaited;  // numbers in this group's share
   for (const SampleMove& move : moves) {
     if (cancelled_) return;  // buffers that MPI may still write to stay as they are
     if (move.to != group_) continue;
     const auto n = static_cast<std::int64_t>(job.batch.samples.size());
     job.batch.samples.push_back(move.sample);
     if (move.from == SampleMove::file) {
-      read(job, move.sample, keep, place(n));
+      finish(job, request, n, read(job, move.sample, keep));
     } else if (move.from == group_) {
-      attempt(job, [&] { convert(job, move.sample, store_->fetch(move.sample, voxels_), place(n)); });
+      finish(job, request, n, fetch(job, move.sample, voxels_));
     } else {
-      awaited.emplace_back(move.sample, n);
+      awaited.push_back(n);
     }
   }
   attempt(job, [&] {
     const Stopwatch watch(job.batch.exchange_seconds);
     moves_.wait();
   });
-  for (std::size_t i = 0; i < awaited.size() && !job.error; ++i) {
-    attempt(job, [&] { convert(job, awaited[i].first, incoming_[i].data(), place(awaited[i].second)); });
+  for (std::size_t i = 0; i < awaited.size() && !cancelled_; ++i) {
+    finish(job, request, awaited[i], incoming_[i].data());
   }
   job.batch.file_bytes = reader_.bytes_read() - read_before;
   job.batch.exchanged_bytes = moves_.bytes_sent() - sent_before;
 }
 
-/// Both sides post in the order of the moves, so that messages pair up. A sample that cannot be had is sent all the
-/// same, whatever its buffer holds: the failure is agreed on before anybody uses it.
+/// Both sides post in the order of the moves, so that messages pair up.
 void Loader::post_moves(Job& job, const std::vector<SampleMove>& moves) {
   const Stopwatch watch(job.batch.exchange_seconds);
   std::size_t sent = 0;
@@ -251,14 +249,7 @@ void Loader::post_moves(Job& job, const std::vector<SampleMove>& moves) {
     const std::int64_t bytes = bytes_of(move.sample);
     if (move.from == group_) {
       if (outgoing_.size() <= sent) outgoing_.resize(sent + 1);
-      std::vector<std::byte>& from_disk = outgoing_[sent++];
-      const std::byte* voxels = nullptr;
-      attempt(job, [&] { voxels = store_->fetch(move.sample, from_disk); });
-      if (voxels == nullptr) {
-        from_disk.assign(static_cast<std::size_t>(bytes), std::byte{0});
-        voxels = from_disk.data();
-      }
-      moves_.send(static_cast<int>(move.to), voxels, bytes);
+      moves_.send(static_cast<int>(move.to), fetch(job, move.sample, outgoing_[sent++]), bytes);
     } else if (move.to == group_) {
       if (incoming_.size() <= received) incoming_.resize(received + 1);
       std::vector<std::byte>& buffer = incoming_[received++];
@@ -268,30 +259,69 @@ void Loader::post_moves(Job& job, const std::vector<SampleMove>& moves) {
   }
 }
 
-void Loader::read(Job& job, std::int64_t sample, bool keep, float* to) {
-  const std::int64_t bytes = bytes_of(sample);
-  std::byte* voxels = nullptr;
-  if (keep) attempt(job, [&] { voxels = store_->place_for(sample, bytes); });
-  const bool kept = voxels != nullptr;  // not behind a sample that could not be read: others wait for this one still
-  if (!kept) {
-    voxels_.resize(static_cast<std::size_t>(bytes));
-    voxels = voxels_.data();
-  }
-  attempt(job, [&] {
-    {
-      const Stopwatch watch(job.batch.read_seconds);
-      reader_.read(dataset_.place(sample), plan_for(sample), voxels);
-      if (kept) store_->store(sample);
-    }
-    convert(job, sample, voxels, to);
-  });
-  if (kept && !store_->holds(sample)) store_->give_up(sample);
+/// A sample of the store. One that cannot be had is sent or passed on all the same, whatever its buffer holds: the
+/// failure is agreed on before anybody uses it.
+const std::byte* Loader::fetch(Job& job, std::int64_t sample, std::vector<std::byte>& scratch) {
+  const std::byte* hyperslab = nullptr;
+  attempt(job, [&] { hyperslab = store_->fetch(sample, scratch); });
+  if (hyperslab != nullptr) return hyperslab;
+  scratch.assign(static_cast<std::size_t>(bytes_of(sample)), std::byte{0});
+  return scratch.data();
 }
 
-void Loader::convert(Job& job, std::int64_t sample, const std::byte* voxels, float* to) {
+/// A sample of a file, and into the store with it; valid until the next is read.
+const std::byte* Loader::read(Job& job, std::int64_t sample, bool keep) {
+  const std::int64_t bytes = bytes_of(sample);
+  std::byte* hyperslab = nullptr;
+  if (keep) attempt(job, [&] { hyperslab = store_->place_for(sample, bytes); });
+  const bool kept = hyperslab != nullptr;  // not behind a sample that could not be read: others wait for this one still
+  if (!kept) {
+    voxels_.resize(static_cast<std::size_t>(bytes));
+    hyperslab = voxels_.data();
+  }
+  attempt(job, [&] {
+    const Stopwatch watch(job.batch.read_seconds);
+    reader_.read(dataset_.place(sample), plan_for(sample), hyperslab);
+    if (kept) store_->store(sample);
+  });
+  if (kept && !store_->holds(sample)) store_->give_up(sample);
+  return hyperslab;
+}
+
+/// Turns a hyperslab into number `n` of this group's share, all ranks of the group in the same order.
+void Loader::finish(Job& job, const BatchRequest& request, std::int64_t n, const std::byte* hyperslab) {
+  const std::int64_t sample = job.batch.samples[static_cast<std::size_t>(n)];
+  Augmentation augmentation;
+  if (request.augment) augmentation = draw_augmentation(augment_, request.epoch, sample);
+  attempt(job, [&] {
+    const Stopwatch watch(job.batch.exchange_seconds);
+    hyperslab = mirror(sample, augmentation.flip, hyperslab);
+  });
   if (job.error) return;  // the buffer may hold nothing of use
-  const Stopwatch watch(job.batch.convert_seconds);
-  convert_sample(conversion_, dataset_.layout(sample).layout, dataset_.file(sample), voxels, to);
+  attempt(job, [&] {
+    const Stopwatch watch(job.batch.convert_seconds);
+    const auto slot = static_cast<std::size_t>(job.batch.slot);
+    const std::int64_t elements = slots_.tile.volume() * dataset_.shape().channels;
+    std::uint8_t* const labels = slots_.labels[slot];
+    convert_sample(conversion_,
+                   {.layout = dataset_.layout(sample),
+                    .scale = dataset_.scale(sample),
+                    .file = dataset_.file(sample),
+                    .augmentation = augmentation},
+                   hyperslab, slots_.data[slot] + n * elements,
+                   labels == nullptr ? nullptr : labels + n * slots_.own.volume());
+  });
+}
+
+/// The hyperslab that flipping puts in this rank's box. Where the grid cuts what is flipped other ranks have it, and
+/// all of the group take part, even one that failed.
+const std::byte* Loader::mirror(std::int64_t sample, const Flips& flip, const std::byte* hyperslab) {
+  std::vector<Box> wanted;
+  for (const Box& box : owned_) wanted.push_back(mirrored(box, dataset_.shape().extent, flip));
+  if (wanted == owned_) return hyperslab;
+  mirrored_.resize(static_cast<std::size_t>(bytes_of(sample)));
+  reader_.redistribute(dataset_.layout(sample).sample(), owned_, hyperslab, wanted, mirrored_.data());
+  return mirrored_.data();
 }
 
 }  // namespace halograd

@@ -27,37 +27,42 @@ struct InputSlots {
   Box own;                       ///< this rank's voxels of a sample
   Box tile;                      ///< the voxels a buffer holds of each sample; margins beyond `own` are not written
   std::array<float*, 2> data{};  ///< [samples of this rank's group, tile, C] each
+  std::array<std::uint8_t*, 2> labels{};  ///< [samples of this rank's group, own] each; null: labels are not wanted
 };
 
 /// A global mini-batch to be loaded.
 struct BatchRequest {
   std::vector<std::int64_t> samples;  ///< numbers of the data set, in order; groups share them as group_samples says
   bool keep = true;                   ///< in the store, where there is one: false for samples that are needed only once
+  bool augment = false;               ///< as LoaderOptions::augment says for `epoch`
+  std::int64_t epoch = 0;
 };
 
 struct LoaderOptions {
   ProcessGrid grid;
   Backend backend = Backend::cpu;
-  InputTransform transform = InputTransform::none;
+  ValueTransform transform;
+  LabelRange labels;
+  AugmentOptions augment;
   ReadOptions read;
   StoreOptions store;
 };
 
-/// A mini-batch that is ready: its voxels lie converted in an input slot.
+/// A mini-batch that is ready: its voxels and labels lie converted in an input slot.
 struct LoadedBatch {
   std::vector<std::int64_t> samples;  ///< of this rank's group, in order
   int slot = 0;
   std::int64_t file_bytes = 0;       ///< this rank read from files for it (HyperslabReader::bytes_read)
   std::int64_t exchanged_bytes = 0;  ///< it sent to other groups
   double read_seconds = 0;           ///< reading files and passing on
-  double exchange_seconds = 0;       ///< posting to other groups and waiting for them
+  double exchange_seconds = 0;       ///< posting to other groups and waiting for them, flipping inside the group
   double convert_seconds = 0;
 };
 
 /// Loads mini-batches in a background thread, one ahead of the one in use: reads its hyperslabs with the spatial group
-/// or takes them from the store, moves them between groups, converts them into the network's input buffer. The paper's
-/// section III-B. All ranks make the same requests in the same order; a failure concerns one rank until the caller
-/// agrees on it, and every rank goes on to play its part for the others.
+/// or takes them from the store, moves them between groups, flips them, converts them into the network's input buffer.
+/// The paper's section III-B. All ranks make the same requests in the same order; a failure concerns one rank until the
+/// caller agrees on it, and every rank goes on to play its part for the others.
 class Loader {
 public:
   /// Collective over `world`. `to_be_kept`: the mini-batches that will be requested with `keep`, in order, up to where
@@ -105,12 +110,15 @@ private:
   void attempt(Job& job, const Work& work);
   void load(Job& job, const BatchRequest& request);
   void post_moves(Job& job, const std::vector<SampleMove>& moves);
-  void read(Job& job, std::int64_t sample, bool keep, float* to);
-  void convert(Job& job, std::int64_t sample, const std::byte* voxels, float* to);
+  const std::byte* read(Job& job, std::int64_t sample, bool keep);
+  const std::byte* fetch(Job& job, std::int64_t sample, std::vector<std::byte>& scratch);
+  void finish(Job& job, const BatchRequest& request, std::int64_t n, const std::byte* hyperslab);
+  const std::byte* mirror(std::int64_t sample, const Flips& flip, const std::byte* hyperslab);
 
   const Dataset dataset_;
   const InputSlots slots_;
   const InputConversion conversion_;
+  const AugmentOptions augment_;
   const ProcessGrid grid_;
   const std::vector<Box> owned_;  // each rank's of the spatial group
   const int world_rank_;
@@ -124,6 +132,7 @@ private:
   std::vector<std::string> notes_;
   std::int64_t probe_bytes_ = 0;
   std::vector<std::byte> voxels_;                 // of a sample that is not kept
+  std::vector<std::byte> mirrored_;               // of one that is flipped
   std::vector<std::vector<std::byte>> outgoing_;  // samples on their way from the disk to other groups
   std::vector<std::vector<std::byte>> incoming_;  // from other groups
 

@@ -30,10 +30,10 @@ Probe probe_of(const GroupReader& reader, const SamplePlace& place, std::int64_t
   for (const Box& box : probe.owned) {
     if (!box.empty()) cuts.insert({box.lo.d, box.hi.d});
   }
-  const std::int64_t unit = place.layout.chunked ? place.layout.chunk.d : 1;
+  const std::int64_t unit = place.layout.image.chunked ? place.layout.image.chunk.d : 1;
   const auto parts = static_cast<std::int64_t>(cuts.size()) - 1;
   const std::int64_t plane =
-      hyperslab_bytes(place.layout.layout, probe.sample.channels, Box::whole({1, extent.h, extent.w}));
+      hyperslab_bytes(place.layout.sample(), probe.sample.channels, Box::whole({1, extent.h, extent.w}));
   const std::int64_t each = std::max(limit / (plane * unit * parts), std::int64_t{1}) * unit;
   const std::int64_t before = place.origin.d % unit;  // of the chunk in which the sample begins
   if (each * parts - before >= extent.d) return probe;
@@ -75,7 +75,7 @@ ReadChoice fastest(const Communicator& world, GroupReader& reader, const SampleP
                    std::int64_t limit) {
   const Probe probe = probe_of(reader, place, limit);
   GroupReader trial(reader.group(), probe.sample, probe.owned);
-  const SampleLayout& layout = place.layout.layout;
+  const SampleLayout layout = place.layout.sample();
   std::vector<std::byte> buffer(static_cast<std::size_t>(hyperslab_bytes(layout, probe.sample.channels, trial.own())));
   const std::int64_t bytes = hyperslab_bytes(layout, probe.sample.channels, Box::whole(probe.sample.extent));
 
@@ -107,14 +107,14 @@ ReadChoice choose_read_plan(const Communicator& world, GroupReader& reader, cons
   require_driver(by_rule);
   if (options.whole_samples) return {{by_rule, ReadShape::sample}, "each group's first rank reads whole samples"};
   if (reader.owned().size() == 1) return {{by_rule, ReadShape::boxes}, "each group is one rank"};
-  if (!place.layout.chunked && whole_planes(reader)) {
+  if (!place.layout.image.chunked && whole_planes(reader)) {
     return {{by_rule, ReadShape::boxes}, "a depth cut of a contiguous file: each rank reads one run"};
   }
-  const bool slow = boxes_are_slow(place.layout, place.origin, reader.sample().extent, reader.owned());
+  const bool slow = boxes_are_slow(place.layout.image, place.origin, reader.sample().extent, reader.owned());
   const ReadShape shape = slow ? ReadShape::blocks : ReadShape::boxes;
-  const std::string reason = !slow                  ? "own boxes suit the files"
-                             : place.layout.chunked ? "own boxes would share chunks"
-                                                    : "own boxes would be read in short runs";
+  const std::string reason = !slow                        ? "own boxes suit the files"
+                             : place.layout.image.chunked ? "own boxes would share chunks"
+                                                          : "own boxes would be read in short runs";
   if (options.driver || !mpi_drivers_available()) return {{by_rule, shape}, reason};
   ReadChoice choice = fastest(world, reader, place, shape, options.probe_limit);
   choice.why = reason + "; " + choice.why;

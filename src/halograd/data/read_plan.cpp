@@ -14,7 +14,7 @@ constexpr std::int64_t short_run = 64 * 1024;  // bytes; below it seeking outwei
 using Cuts = std::array<std::vector<std::int64_t>, 3>;
 
 /// What is only read whole, in the file's own grid: a chunk, or a depth plane of a contiguous file.
-Extent unit_of(const FileLayout& file) {
+Extent unit_of(const VolumeLayout& file) {
   return file.chunked ? file.chunk : Extent{1, file.shape.extent.h, file.shape.extent.w};
 }
 
@@ -88,7 +88,7 @@ std::vector<Box> blocks(const Cuts& borders, const std::vector<Box>& owned) {
 }
 
 /// The chunks a box touches, counted in chunks.
-Box chunks_touched(const FileLayout& file, const Index& origin, const Box& box) {
+Box chunks_touched(const VolumeLayout& file, const Index& origin, const Box& box) {
   Box chunks;
   for (int i = 0; i < 3; ++i) {
     chunks.lo[i] = (origin[i] + box.lo[i]) / file.chunk[i];
@@ -97,7 +97,7 @@ Box chunks_touched(const FileLayout& file, const Index& origin, const Box& box) 
   return chunks;
 }
 
-bool chunks_shared(const FileLayout& file, const Index& origin, const std::vector<Box>& owned) {
+bool chunks_shared(const VolumeLayout& file, const Index& origin, const std::vector<Box>& owned) {
   std::vector<Box> touched;
   for (const Box& box : owned) {
     if (box.empty()) continue;
@@ -110,7 +110,7 @@ bool chunks_shared(const FileLayout& file, const Index& origin, const std::vecto
 }
 
 /// Whether a box's runs in the file are short though a whole plane of the sample would have longer ones.
-bool run_is_short(const FileLayout& file, const Extent& sample, const Box& box) {
+bool run_is_short(const VolumeLayout& file, const Extent& sample, const Box& box) {
   const Extent e = box.extent();
   const std::int64_t width = file.shape.extent.w;
   const std::int64_t voxel = file.file_element_bytes * (file.layout.channels_first ? 1 : file.shape.channels);
@@ -139,7 +139,7 @@ const char* shape_name(ReadShape shape) {
   return "unknown";
 }
 
-std::vector<Box> boxes_to_read(ReadShape shape, const FileLayout& file, const Index& origin, const Extent& sample,
+std::vector<Box> boxes_to_read(ReadShape shape, const VolumeLayout& file, const Index& origin, const Extent& sample,
                                const std::vector<Box>& owned) {
   switch (shape) {
     case ReadShape::boxes: break;
@@ -153,7 +153,8 @@ std::vector<Box> boxes_to_read(ReadShape shape, const FileLayout& file, const In
   return owned;
 }
 
-bool boxes_are_slow(const FileLayout& file, const Index& origin, const Extent& sample, const std::vector<Box>& owned) {
+bool boxes_are_slow(const VolumeLayout& file, const Index& origin, const Extent& sample,
+                    const std::vector<Box>& owned) {
   if (file.chunked) return chunks_shared(file, origin, owned);
   return std::ranges::any_of(owned, [&](const Box& box) { return !box.empty() && run_is_short(file, sample, box); });
 }

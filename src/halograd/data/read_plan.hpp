@@ -29,13 +29,14 @@ struct ReadPlan {
 };
 
 /// The voxels each rank of a group reads of a sample, in the sample's own indices; together they are the sample,
-/// once. `owned`: what each rank is to have, in the group's order. `origin`: where the sample begins in its file
-/// (a sub-volume), which decides how chunks cut it. Boxes may be empty. A pure function.
-std::vector<Box> boxes_to_read(ReadShape shape, const FileLayout& file, const Index& origin, const Extent& sample,
+/// once. `file`: of a labelled one its image, with which the labels are read. `owned`: what each rank is to have, in
+/// the group's order. `origin`: where the sample begins in its file (a sub-volume), which decides how chunks cut it.
+/// Boxes may be empty. A pure function.
+std::vector<Box> boxes_to_read(ReadShape shape, const VolumeLayout& file, const Index& origin, const Extent& sample,
                                const std::vector<Box>& owned);
 
 /// Whether reading `owned` straight from the file is bad by nature: a chunk wanted by two ranks (each would read and
 /// unpack it whole), or runs so short that seeking outweighs reading (a thin cut in width of a contiguous file).
-bool boxes_are_slow(const FileLayout& file, const Index& origin, const Extent& sample, const std::vector<Box>& owned);
+bool boxes_are_slow(const VolumeLayout& file, const Index& origin, const Extent& sample, const std::vector<Box>& owned);
 
 }  // namespace halograd

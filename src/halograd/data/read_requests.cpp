@@ -12,7 +12,7 @@ struct Cut {
 
 /// The border of chunks nearest to the middle of the slowest dimension that has one inside `box`, else the middle of
 /// the slowest that has more than one voxel.
-Cut middle_cut(const FileLayout& file, const Index& origin, const Box& box) {
+Cut middle_cut(const VolumeLayout& file, const Index& origin, const Box& box) {
   for (int i = 0; file.chunked && i < 3; ++i) {
     const std::int64_t middle = (box.lo[i] + box.hi[i]) / 2;
     const std::int64_t below = (origin[i] + middle) / file.chunk[i] * file.chunk[i] - origin[i];
@@ -28,7 +28,7 @@ Cut middle_cut(const FileLayout& file, const Index& origin, const Box& box) {
   return {};
 }
 
-void add_requests(const FileLayout& file, const Index& origin, const Box& box, std::int64_t limit,
+void add_requests(const VolumeLayout& file, const Index& origin, const Box& box, std::int64_t limit,
                   std::vector<Box>& requests) {
   const std::int64_t number = std::max(file.file_element_bytes, dtype_size(file.layout.dtype));
   const bool fits = box.volume() * file.shape.channels * number <= limit;
@@ -51,13 +51,13 @@ std::int64_t touched(std::int64_t lo, std::int64_t hi, std::int64_t chunk, std::
 
 }  // namespace
 
-std::vector<Box> read_requests(const FileLayout& file, const Index& origin, const Box& box, std::int64_t limit) {
+std::vector<Box> read_requests(const VolumeLayout& file, const Index& origin, const Box& box, std::int64_t limit) {
   std::vector<Box> requests;
   if (!box.empty()) add_requests(file, origin, box, limit, requests);
   return requests;
 }
 
-std::int64_t bytes_taken(const FileLayout& file, std::int64_t entry, const Index& origin, const Box& box) {
+std::int64_t bytes_taken(const VolumeLayout& file, std::int64_t entry, const Index& origin, const Box& box) {
   if (box.empty()) return 0;
   const std::int64_t channel_bytes = file.shape.channels * file.file_element_bytes;
   if (!file.chunked) return box.volume() * channel_bytes;

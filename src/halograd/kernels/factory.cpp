@@ -94,4 +94,9 @@ bool convert_input(Backend backend, const ConvertDesc& desc, const void* source,
                                        : cpu::convert_input(desc, source, dst);
 }
 
+int convert_labels(Backend backend, const LabelDesc& desc, const std::uint8_t* source, std::uint8_t* dst) {
+  return backend == Backend::reference ? reference::convert_labels(desc, source, dst)
+                                       : cpu::convert_labels(desc, source, dst);
+}
+
 }  // namespace halograd

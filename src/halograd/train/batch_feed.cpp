@@ -14,18 +14,22 @@ InputSlots input_slots(Executor& executor, const InputUnit& input) {
 }
 
 /// What a loader holds of samples beside the store: those that come from other groups, one each being read, passed on
-/// (sent and received) and converted.
+/// (sent and received), flipped and converted.
 std::int64_t loader_bytes(const Plan& plan) {
-  const std::int64_t hyperslab = plan.input.own.volume() * plan.input.shape.channels * dtype_size(DType::f32);
-  return (plan.samples.count + 4) * hyperslab;
+  const std::int64_t voxel = plan.input.shape.channels * dtype_size(DType::f32) + dtype_size(DType::u8);
+  return (plan.samples.count + 5) * plan.input.own.volume() * voxel;
 }
 
-LoaderOptions loader_options(const Executor& executor, const Plan& plan, const FeedOptions& options) {
+LoaderOptions loader_options(const Executor& executor, const Plan& plan, const FeedOptions& options,
+                             std::uint64_t seed) {
   LoaderOptions loader{.grid = executor.options().grid,
                        .backend = executor.options().backend,
                        .transform = options.transform,
+                       .labels = options.labels,
+                       .augment = options.augment,
                        .read = options.read,
                        .store = options.store};
+  loader.augment.seed = seed;
   const std::int64_t needs = executor.planned_bytes() + loader_bytes(plan);
   StoreOptions& store = loader.store;
   store.memory_free = memory_share(available_memory_bytes(), needs, executor.world().ranks_on_node());
@@ -41,7 +45,7 @@ BatchFeed::BatchFeed(Executor& executor, const Plan& plan, const Dataset& datase
       dataset_(dataset),
       schedule_(std::move(schedule)),
       loader_(
-          world_, dataset, input_slots(executor, plan.input), loader_options(executor, plan, options),
+          world_, dataset, input_slots(executor, plan.input), loader_options(executor, plan, options, schedule_.seed()),
           options.store.kind == StoreKind::off ? std::vector<std::vector<std::int64_t>>{} : schedule_.first_passes()) {
   request_next();
 }
@@ -50,7 +54,8 @@ void BatchFeed::request_next() {
   std::optional<ScheduledBatch> next = schedule_.next();
   if (!next) return;
   // The test comes once, at the end.
-  loader_.request({.samples = next->samples, .keep = next->split != Split::test});
+  loader_.request(
+      {.samples = next->samples, .keep = next->split != Split::test, .augment = next->augment, .epoch = next->epoch});
   requested_.push_back(std::move(*next));
 }
 

@@ -11,7 +11,9 @@ namespace halograd {
 
 /// How samples are read, transformed and kept, as [data] has it.
 struct FeedOptions {
-  InputTransform transform = InputTransform::none;
+  ValueTransform transform;
+  LabelRange labels;       ///< what the network's loss takes
+  AugmentOptions augment;  ///< of training samples; their seed is the schedule's
   ReadOptions read;
   StoreOptions store;  ///< a memory budget of 0: what the node has free, shared out
 };

@@ -48,8 +48,11 @@ std::string text_of(double value) {
   const std::string digits = fmt::format("{}", value);  // the shortest that reads back as the same double
   return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
 }
-std::string text_of(const std::array<double, 3>& values) {
-  return fmt::format("[{}, {}, {}]", text_of(values[0]), text_of(values[1]), text_of(values[2]));
+template <std::size_t count>
+std::string text_of(const std::array<double, count>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(text_of(value));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 std::string value_text(const ConfigKey& key, const Config& config) {
@@ -125,8 +128,9 @@ std::string kind_of(const double&) {
 std::string kind_of(const std::string&) {
   return "a string";
 }
-std::string kind_of(const std::array<double, 3>&) {
-  return "an array of 3 numbers";
+template <std::size_t count>
+std::string kind_of(const std::array<double, count>&) {
+  return fmt::format("an array of {} numbers", count);
 }
 
 bool read(const toml::node& node, bool& value) {
@@ -153,7 +157,8 @@ bool read(const toml::node& node, std::string& value) {
   return given.has_value();
 }
 
-bool read(const toml::node& node, std::array<double, 3>& values) {
+template <std::size_t count>
+bool read(const toml::node& node, std::array<double, count>& values) {
   const toml::array* array = node.as_array();
   if (array == nullptr || array->size() != values.size()) return false;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -217,6 +222,10 @@ toml::table override_value(std::string_view value, bool wants_string) {
 
 /// What no key shows alone.
 void check_together(const Config& config) {
+  if (config.data.format == "lits" && config.model.name == "cosmoflow") {
+    throw UsageError(
+        "data.format = \"lits\": must be \"cosmoflow\" for model.name = \"cosmoflow\", which learns no labels");
+  }
   if (config.data.subvolume != 0 && config.data.subvolume != config.model.width) {
     throw UsageError("data.subvolume = {}: must be model.width, {} (or 0: files are not cut)", config.data.subvolume,
                      config.model.width);

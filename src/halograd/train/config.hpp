@@ -27,6 +27,10 @@ struct DataConfig {
   std::string path = "data/universes";
   std::string format = "cosmoflow";
   std::string transform = "log1p";
+  std::array<double, 2> intensity_window{-200, 300};  ///< of the transform "window": what becomes −1 and 1
+  std::string augment_flip;                           ///< letters of "dhw": dimensions to flip; empty: none
+  double augment_scale = 0;                           ///< training values times 1 ± up to this, once transformed
+  double augment_shift = 0;                           ///< and ± up to this added to them
   std::array<double, 3> split{0.8, 0.1, 0.1};
   std::int64_t seed = 1;
   std::int64_t subvolume = 0;    ///< 0: a file's volume is a sample; else it is cut into cubes of this width

@@ -59,6 +59,18 @@ std::string check_split(const std::array<double, 3>& split) {
   return "the fractions of train (above 0), validation and test, adding up to 1";
 }
 
+std::string check_window(const std::array<double, 2>& window) {
+  const bool rises = std::isfinite(window[0]) && std::isfinite(window[1]) && window[0] < window[1];
+  return rises ? "" : "two numbers, the lower one first, as [-200, 300]";
+}
+
+std::string check_flip(const std::string& letters) {
+  const auto known = [&](char letter) {
+    return std::string_view("dhw").find(letter) != std::string_view::npos && std::ranges::count(letters, letter) == 1;
+  };
+  return std::ranges::all_of(letters, known) ? "" : "letters of \"dhw\", each once at most; empty: no flips";
+}
+
 std::string check_grid(const std::string& grid) {
   const char* at = grid.data();
   const char* const end = at + grid.size();
@@ -97,6 +109,7 @@ std::vector<ConfigKey> make_keys() {
   const auto positive = check_number("a number above 0", [](double x) { return x > 0; });
   const auto above_0_to_1 = check_number("a number above 0 and at most 1", [](double x) { return x > 0 && x <= 1; });
   const auto from_0_to_1 = check_number("a number from 0 to 1", [](double x) { return x >= 0 && x <= 1; });
+  const auto not_negative = check_number("a number of 0 or more", [](double x) { return x >= 0; });
   const auto below_1 = check_number("a number from 0 to below 1", [](double x) { return x >= 0 && x < 1; });
   return {
       model("name", &M::name, "the network", one_of({"cosmoflow"}, {"unet3d"})),
@@ -108,8 +121,14 @@ std::vector<ConfigKey> make_keys() {
             check_pool_window),
       model("batch_norm_decay", &M::batch_norm_decay, "of the running averages, per step", below_1),
       data("path", &D::path, "a directory of HDF5 files", check_not_empty),
-      data("format", &D::format, "layout of the files", one_of({"cosmoflow"}, {"lits"})),
-      data("transform", &D::transform, "of the input: \"log1p\" or \"none\"", one_of({"log1p", "none"})),
+      data("format", &D::format, "layout of the files: \"cosmoflow\" or \"lits\"", one_of({"cosmoflow", "lits"})),
+      data("transform", &D::transform, "of the input: \"log1p\", \"window\" or \"none\"",
+           one_of({"log1p", "window", "none"})),
+      data("intensity_window", &D::intensity_window, "what \"window\" clips to, and maps to [-1, 1]", check_window),
+      data("augment_flip", &D::augment_flip, "of training samples, at random, along letters of \"dhw\"; empty: none",
+           check_flip),
+      data("augment_scale", &D::augment_scale, "training values times 1 ± up to this, once transformed", below_1),
+      data("augment_shift", &D::augment_shift, "training values ± up to this, once transformed", not_negative),
       data("split", &D::split, "fractions of train, validation and test", check_split),
       data("seed", &D::seed, "of the split", at_least(0)),
       data("subvolume", &D::subvolume, "cuts each file into cubes of this width (the model's); 0: no cutting",

@@ -82,12 +82,18 @@ DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape)
           .seed = static_cast<std::uint64_t>(data.seed)};
 }
 
-InputTransform input_transform(const DataConfig& data) {
-  return data.transform == "log1p" ? InputTransform::log1p : InputTransform::none;
+ValueTransform value_transform(const DataConfig& data) {
+  const InputTransform kind = data.transform == "log1p"    ? InputTransform::log1p
+                              : data.transform == "window" ? InputTransform::window
+                                                           : InputTransform::none;
+  return {.kind = kind, .window = data.intensity_window};
 }
 
 FeedOptions feed_options(const DataConfig& data) {
-  FeedOptions options{.transform = input_transform(data)};
+  FeedOptions options{.transform = value_transform(data)};
+  for (std::size_t i = 0; i < 3; ++i) options.augment.flip[i] = data.augment_flip.find("dhw"[i]) != std::string::npos;
+  options.augment.scale = data.augment_scale;
+  options.augment.shift = data.augment_shift;
   options.read.whole_samples = data.io == "sample";
   for (const ReadDriver driver : {ReadDriver::posix, ReadDriver::mpi_independent, ReadDriver::mpi_collective}) {
     if (data.driver == driver_name(driver)) options.read.driver = driver;

@@ -24,9 +24,10 @@ ExecutorOptions executor_options(const Config& config, std::int64_t ranks);
 /// The samples that [data] describes, for a network that takes `shape`.
 DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape);
 
-InputTransform input_transform(const DataConfig& data);
+/// What [data] wants done to each number of the input.
+ValueTransform value_transform(const DataConfig& data);
 
-/// How [data] wants samples read and kept.
+/// How [data] wants samples read, transformed, augmented and kept.
 FeedOptions feed_options(const DataConfig& data);
 
 /// How many numbers `array` has.

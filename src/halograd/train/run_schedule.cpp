@@ -24,6 +24,7 @@ RunSchedule RunSchedule::once(const Dataset& dataset, Split split, std::int64_t 
       Sampler(dataset.samples(split), {.batch = batch, .shuffle = false});
   schedule.at_ = {.split = split, .epoch = 0, .index = 0, .samples = {}};
   schedule.last_ = split;
+  schedule.evaluates_ = true;
   schedule.ended_ = false;
   schedule.settle();
   return schedule;
@@ -48,6 +49,7 @@ std::optional<ScheduledBatch> RunSchedule::next() {
   if (ended_) return std::nullopt;
   ScheduledBatch batch = at_;
   batch.samples = sampler().mini_batch(at_.epoch, at_.index);
+  batch.augment = at_.split == Split::train && !evaluates_;
   ++at_.index;
   if (at_.split == Split::train) --steps_left_;
   settle();

@@ -15,6 +15,7 @@ struct ScheduledBatch {
   std::int64_t epoch = 0;
   std::int64_t index = 0;  ///< in its epoch's split
   std::vector<std::int64_t> samples;
+  bool augment = false;  ///< training takes its samples varied
 };
 
 struct RunScheduleOptions {
@@ -34,6 +35,9 @@ public:
   /// One pass over one split, in its own order: an evaluation.
   static RunSchedule once(const Dataset& dataset, Split split, std::int64_t batch);
 
+  /// Of the training samples' order.
+  [[nodiscard]] std::uint64_t seed() const { return options_.seed; }
+
   /// Nothing where the run ends.
   std::optional<ScheduledBatch> next();
 
@@ -48,6 +52,7 @@ private:
   std::vector<Sampler> samplers_;  // of the splits
   ScheduledBatch at_;              // the next one, without its samples
   Split last_ = Split::test;       // nothing follows it
+  bool evaluates_ = false;
   std::int64_t steps_left_ = 0;
   bool ended_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include "halograd/kernels/reference/voxels.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -21,6 +22,25 @@ double value_at(DType type, const void* source, std::int64_t i) {
   return 0;
 }
 
+double transformed(const ConvertDesc& desc, double value) {
+  const auto [low, high] = desc.window;
+  switch (desc.transform) {
+    case InputTransform::none: break;
+    case InputTransform::log1p: return std::log1p(value);
+    case InputTransform::window: return (std::clamp(value, low, high) - low) / (high - low) * 2 - 1;
+  }
+  return value;
+}
+
+/// Where the source holds what goes to the place `at` of an extent.
+Index mirrored(const Index& at, const Extent& extent, const Flips& flip) {
+  Index from = at;
+  for (int i = 0; i < 3; ++i) {
+    if (flip[static_cast<std::size_t>(i)]) from[i] = extent[i] - 1 - at[i];
+  }
+  return from;
+}
+
 }  // namespace
 
 bool convert_input(const ConvertDesc& desc, const void* source, float* dst) {
@@ -28,17 +48,29 @@ bool convert_input(const ConvertDesc& desc, const void* source, float* dst) {
   const Extent extent = desc.source.extent();
   bool finite = true;
   for_each_voxel(desc.source.intersect(desc.dst), [&](const Index& at) {
-    const Box here = Box{at, at}.relative_to(desc.source.lo);
-    const std::int64_t voxel = (here.lo.d * extent.h + here.lo.h) * extent.w + here.lo.w;
+    const Index here = mirrored(Box{at, at}.relative_to(desc.source.lo).lo, extent, desc.flip);
+    const std::int64_t voxel = (here.d * extent.h + here.h) * extent.w + here.w;
     for (std::int64_t c = 0; c < desc.channels; ++c) {
       const std::int64_t i = desc.channels_first ? c * extent.volume() + voxel : voxel * desc.channels + c;
-      const double raw = value_at(desc.dtype, source, i);
-      const float value = static_cast<float>(desc.transform == InputTransform::log1p ? std::log1p(raw) : raw);
-      finite = finite && std::isfinite(value);
-      to.voxel(0, at)[c] = value;
+      const double meant = value_at(desc.dtype, source, i) * desc.scale + desc.offset;
+      const double value = transformed(desc, meant);
+      finite = finite && std::isfinite(static_cast<float>(meant)) && std::isfinite(static_cast<float>(value));
+      to.voxel(0, at)[c] = static_cast<float>(value * desc.gain + desc.shift);
     }
   });
   return finite;
+}
+
+int convert_labels(const LabelDesc& desc, const std::uint8_t* source, std::uint8_t* dst) {
+  const Extent& extent = desc.extent;
+  int wrong = -1;
+  for_each_voxel(Box::whole(extent), [&](const Index& at) {
+    const Index here = mirrored(at, extent, desc.flip);
+    const std::uint8_t label = source[(here.d * extent.h + here.h) * extent.w + here.w];
+    dst[(at.d * extent.h + at.h) * extent.w + at.w] = label;
+    if (label >= desc.classes && label != desc.ignore_label) wrong = std::max<int>(wrong, label);
+  });
+  return wrong;
 }
 
 }  // namespace halograd::reference

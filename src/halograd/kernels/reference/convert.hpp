@@ -5,5 +5,6 @@
 namespace halograd::reference {
 
 bool convert_input(const ConvertDesc& desc, const void* source, float* dst);
+int convert_labels(const LabelDesc& desc, const std::uint8_t* source, std::uint8_t* dst);
 
 }  // namespace halograd::reference
