@@ -182,9 +182,10 @@ void check_ten_steps(const Setting& setting, OptimizerKind kind, double rate) {
     const Trace sharded = run(world, setting, options(grid, Backend::cpu, kind), 10, rate);
     compare_first_step(setting, sharded, alone, 1e-3, name_of(grid, setting));
     compare_losses(sharded, alone, 1e-4, name_of(grid, setting));
-    // Dice, and all else that such counts give, is the same: a voxel between two classes may fall either way.
+    // Of an early network many voxels lie between two classes, and rounding may tip some.
+    const double voxels = static_cast<double>(setting.batch * setting.width * setting.width * setting.width);
     for (std::size_t i = 0; i < alone.counts.size(); ++i) {
-      EXPECT_NEAR(sharded.counts[i], alone.counts[i], 1e-4 * 32 * 32 * 32) << i << " " << name_of(grid, setting);
+      EXPECT_NEAR(sharded.counts[i], alone.counts[i], 2e-4 * voxels) << i << " " << name_of(grid, setting);
     }
   }
 }
@@ -198,10 +199,14 @@ TEST(Unet3d, FirstStepWithReferenceKernels) {
 }
 
 TEST(Unet3d, FirstStepOfOtherNormsAndLosses) {
-  check_first_step({.width = 24, .norm = UnetNorm::instance, .loss = {.dice = 1}}, Backend::cpu, 1e-3);
-  check_first_step(
-      {.width = 24, .norm = UnetNorm::group, .loss = {.class_weights = {0.3, 1, 5}, .ignore_label = 1}, .batch = 3},
-      Backend::cpu, 1e-3);
+  check_first_step({.width = 24, .base_channels = 2, .norm = UnetNorm::instance, .loss = {.dice = 1}},
+                   Backend::reference, 1e-5);
+  check_first_step({.width = 24,
+                    .base_channels = 2,
+                    .norm = UnetNorm::group,
+                    .loss = {.class_weights = {0.3, 1, 5}, .ignore_label = 1},
+                    .batch = 3},
+                   Backend::reference, 1e-5);
 }
 
 TEST(Unet3d, TenStepsOfSgdFollowTheSameCurve) {

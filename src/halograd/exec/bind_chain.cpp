@@ -127,6 +127,7 @@ void BoundPlan::finish_group_statistics(const ChainUnit& unit, ChainState& state
   const std::int64_t size = unit.group_channels;
   const std::int64_t groups = state.values / size;
   const auto own = static_cast<double>(unit.desc.in.volume());
+  const bool counts = unit.contributes || !unit.statistics_travel;  // a replica on its own knows all there is
   double* const mean = state.scratch.data();
   double* const variance = mean + groups;
   const auto for_each_group = [&](auto&& body) {
@@ -135,10 +136,10 @@ void BoundPlan::finish_group_statistics(const ChainUnit& unit, ChainState& state
     }
   };
   std::fill_n(mean, 2 * groups, 0.0);
-  if (unit.contributes) for_each_group([&](std::int64_t g, std::int64_t c) { mean[g] += own * state.moments[c]; });
+  if (counts) for_each_group([&](std::int64_t g, std::int64_t c) { mean[g] += own * state.moments[c]; });
   if (unit.statistics_travel) sum_over_ranks(unit, mean, groups);
   for (std::int64_t g = 0; g < groups; ++g) mean[g] /= unit.statistics_count;
-  if (unit.contributes) {
+  if (counts) {
     for_each_group([&](std::int64_t g, std::int64_t c) {
       const double apart = state.moments[c] - mean[g];
       variance[g] += state.moments[state.values + c] + own * apart * apart;
