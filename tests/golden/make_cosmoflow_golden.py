@@ -22,7 +22,7 @@ Layout of the file (float64 where nothing else is said; N universes, B per mini-
   /parameters/<layer>/<entry>   names and shapes as in a checkpoint; attributes
       shape, initial_norm, initial_dot, gradient_norm, gradient_dot,
       gradient_float32_difference: |g32 - g64| / |g64|, how well PyTorch itself keeps it in float32; and
-      positions           [P] int64, rising flat indices (C order), at most 1024
+      positions           [P] integer, rising flat indices (C order), at most 1024
       initial_samples     [P] float32: the initial weight there
       gradient_samples    [P]: the first step's gradient there
   /curves/<sgd|adam>      attributes learning_rate, momentum (sgd)

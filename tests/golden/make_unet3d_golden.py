@@ -18,7 +18,7 @@ Layout of the file (float64 where nothing else is said; N volumes, B per mini-ba
   /parameters/<layer>/<entry>   names and shapes as in a checkpoint; attributes
       shape, initial_norm, initial_dot, gradient_norm, gradient_dot,
       gradient_float32_difference: |g32 - g64| / |g64|, how well PyTorch itself keeps it in float32; and
-      positions           [P] int64, rising flat indices (C order), at most 512
+      positions           [P] integer, rising flat indices (C order), at most 256
       initial_samples     [P] float32: the initial weight there
       gradient_samples    [P]: the first step's gradient there
   /losses/<weighted|dice> the first step with another loss (below), each with
@@ -49,7 +49,7 @@ import unet3d_torch
 VOLUMES = 4
 BATCH = 2
 STEPS = 10
-SAMPLES = 512
+SAMPLES = 256
 INPUT_SEED = 20160621
 INTENSITIES = (-10.0, 10.0, 30.0)  # of the classes: background, organ, lesion
 NOISE = 8.0
