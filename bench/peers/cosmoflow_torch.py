@@ -10,49 +10,22 @@ Run as a script it checks the parameter counts and prints one line for each widt
 
 import math
 
-import h5py
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+
+from checkpoint_torch import BATCH_NORM_EPSILON, count_parameters
+from convolution_torch import Conv3d, convolution_backward
 
 INPUT_CHANNELS = 4
 CONV_CHANNELS = (16, 32, 64, 128, 256, 256, 256)
 STRIDED_CONV = 4  # conv4 halves the volume
 DENSE_FEATURES = (2048, 256, 4)
 LEAKY_SLOPE = 0.01
-BATCH_NORM_EPSILON = 1e-5
 # How convolutions are computed (float32 only; the same numbers within rounding): PyTorch's own choice, small ones sent to
 # oneDNN too, and besides the first one's weight gradient in two halves.
 TUNINGS = ("plain", "onednn", "split")
 PARAMETERS_AT_128 = {False: 9_437_636, True: 9_437_636 + 2_016}  # by batch norm
-
-
-def convolution_backward(dy, x, weight, stride, wanted):
-    """(dx, dw) of a 3^3 convolution with padding 1, by whichever library PyTorch chooses; `wanted` says which of them."""
-    dx, dw, _ = torch.ops.aten.convolution_backward(
-        dy, x, weight, None, [stride] * 3, [1, 1, 1], [1, 1, 1], False, [0, 0, 0], 1, [wanted[0], wanted[1], False])
-    return dx, dw
-
-
-class SmallConv3d(torch.autograd.Function):
-    """A 3^3 convolution that oneDNN computes in both directions, whatever its size.
-
-    At batch 1 PyTorch 1.13 gives float32 convolutions with channels x depth x height <= 20,480 to an im2col path.
-    Forward, `mkldnn_convolution` goes round that choice; backward, only operands in oneDNN's own layout do.
-    """
-
-    @staticmethod
-    def forward(ctx, x, weight, stride):
-        ctx.save_for_backward(x, weight)
-        ctx.stride = stride
-        return torch.mkldnn_convolution(x, weight, None, (1, 1, 1), (stride,) * 3, (1, 1, 1), 1)
-
-    @staticmethod
-    def backward(ctx, dy):
-        x, weight = ctx.saved_tensors
-        dx, dw = convolution_backward(dy.to_mkldnn(), x.to_mkldnn(), weight, ctx.stride, (ctx.needs_input_grad[0], True))
-        return (dx.to_dense() if dx is not None else None), (dw.to_dense() if dw.is_mkldnn else dw), None
 
 
 class FirstConv3d(torch.autograd.Function):
@@ -79,25 +52,16 @@ class FirstConv3d(torch.autograd.Function):
         return None, torch.cat(parts, dim=1), None
 
 
-def goes_to_slow_path(x):
-    """Whether PyTorch 1.13 by itself would keep the 3^3 convolution of x: [N,C,D,H,W] from oneDNN."""
-    n, c, d, h, _ = x.shape
-    return n == 1 and c * d * h <= 20_480
-
-
-class Conv3d(nn.Conv3d):
+class CosmoFlowConv3d(Conv3d):
     """A 3^3 convolution with padding 1 and no bias, in the ways of TUNINGS."""
 
     def __init__(self, in_channels, out_channels, stride, tuning):
-        super().__init__(in_channels, out_channels, 3, stride=stride, padding=1, bias=False)
-        self.tuning = tuning
+        super().__init__(in_channels, out_channels, stride, onednn=tuning in ("onednn", "split"))
+        self.split = tuning == "split" and in_channels == INPUT_CHANNELS
 
     def forward(self, x):
-        if x.dtype == torch.float32 and torch.is_grad_enabled():
-            if self.tuning == "split" and self.in_channels == INPUT_CHANNELS and not x.requires_grad:
-                return FirstConv3d.apply(x, self.weight, self.stride[0])
-            if self.tuning in ("onednn", "split") and goes_to_slow_path(x):
-                return SmallConv3d.apply(x, self.weight, self.stride[0])
+        if self.split and x.dtype == torch.float32 and torch.is_grad_enabled() and not x.requires_grad:
+            return FirstConv3d.apply(x, self.weight, self.stride[0])
         return super().forward(x)
 
 
@@ -134,7 +98,7 @@ class CosmoFlow(nn.Module):
         channels = INPUT_CHANNELS
         for index, out_channels in enumerate(CONV_CHANNELS, start=1):
             stride = 2 if index == STRIDED_CONV else 1
-            setattr(self, f"conv{index}", Conv3d(channels, out_channels, stride, tuning))
+            setattr(self, f"conv{index}", CosmoFlowConv3d(channels, out_channels, stride, tuning))
             if batch_norm:
                 setattr(self, f"bn{index}", nn.BatchNorm3d(out_channels, eps=BATCH_NORM_EPSILON))
             channels = out_channels
@@ -161,18 +125,6 @@ class CosmoFlow(nn.Module):
             x = functional.dropout(x, 1.0 - self.dropout_keep, self.training)
         return self.fc3(x)
 
-    def batch_norms(self):
-        return [module for module in self.modules() if isinstance(module, nn.BatchNorm3d)]
-
-    def set_running_average_step(self, step, decay=0.999):
-        """Gives the new value of training step `step` (from 0) the weight max(1 - decay, 1 / (step + 1))."""
-        for batch_norm in self.batch_norms():
-            batch_norm.momentum = max(1.0 - decay, 1.0 / (step + 1))
-
-
-def count_parameters(model):
-    return sum(parameter.numel() for parameter in model.parameters())
-
 
 def initialise(model, seed):
     """Glorot uniform weights, dense biases 0.1, batch norm scale 1 and shift 0; not HaloGrad's random stream."""
@@ -185,47 +137,6 @@ def initialise(model, seed):
                 receptive = math.prod(parameter.shape[2:])
                 limit = math.sqrt(6.0 / ((parameter.shape[0] + parameter.shape[1]) * receptive))
                 parameter.copy_((torch.rand(parameter.shape, generator=generator) * 2.0 - 1.0) * limit)
-
-
-def checkpoint_name(torch_name):
-    """The path under /model of one entry of the state_dict, or None for one that checkpoints don't hold."""
-    layer, entry = torch_name.split(".")
-    if entry == "num_batches_tracked":
-        return None
-    if layer.startswith("bn"):
-        entry = {"weight": "gamma", "bias": "beta"}.get(entry, entry)
-    return f"{layer}/{entry}"
-
-
-def load_weights(model, path):
-    """Copies every weight and running average of a HaloGrad checkpoint into the model; raises if one lacks or differs."""
-    with h5py.File(path, "r") as file, torch.no_grad():
-        if "model" not in file:
-            raise ValueError(f"{path}: no group /model; is it a checkpoint?")
-        unused = set()
-        file["model"].visititems(lambda name, node: unused.add(name) if isinstance(node, h5py.Dataset) else None)
-        for torch_name, tensor in model.state_dict().items():
-            name = checkpoint_name(torch_name)
-            if name is None:
-                continue
-            if name not in unused:
-                raise ValueError(f"{path}: /model/{name} is missing")
-            values = file["model"][name][()]
-            if values.shape != tuple(tensor.shape):
-                raise ValueError(f"{path}: /model/{name} is {values.shape}, the network has {tuple(tensor.shape)}")
-            tensor.copy_(torch.from_numpy(np.ascontiguousarray(values)))
-            unused.discard(name)
-        if unused:
-            raise ValueError(f"{path}: the network has no place for {', '.join(sorted(unused))}")
-
-
-def save_weights(model, path):
-    """Writes the weights and running averages as the /model part of a HaloGrad checkpoint (float32)."""
-    with h5py.File(path, "w") as file:
-        for torch_name, tensor in model.state_dict().items():
-            name = checkpoint_name(torch_name)
-            if name is not None:
-                file[f"model/{name}"] = tensor.detach().contiguous().numpy().astype(np.float32)
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Times a CosmoFlow training step of HaloGrad and of PyTorch in turn, in one run on the same machine.
+"""Times a training step of HaloGrad and of PyTorch in turn, in one run on the same machine.
 
-A step is forward + loss + backward + Adam, dropout on, with the same fixed input. Each round starts
+A step is forward + loss + backward + Adam (CosmoFlow: dropout on) with the same fixed input. Each round starts
 `halograd bench step` and then a fresh PyTorch process, so that both meet the same noise; the table has every round, the
 medians and the ratio PyTorch / HaloGrad (above 1: HaloGrad is faster). With --sweep it compares PyTorch's own settings.
 """
@@ -24,33 +24,74 @@ KEEP_MEMORY = {
     "MALLOC_TOP_PAD_": str(256 << 20),
 }
 # Each: environment of the process, tuning of the convolutions, further options of the step.
-SETTINGS = {
+COSMOFLOW_SETTINGS = {
     "installed": ({}, "plain", ()),
     "malloc": (KEEP_MEMORY, "plain", ()),
     "onednn": (KEEP_MEMORY, "onednn", ()),
     "best": (KEEP_MEMORY, "split", ()),
-    "best+channels_last": (KEEP_MEMORY, "split", ("channels_last",)),
-    "best+foreach": (KEEP_MEMORY, "split", ("foreach",)),
-    "best+avx512": (KEEP_MEMORY | {"ATEN_CPU_CAPABILITY": "avx512"}, "split", ()),
-    "best+spin": (KEEP_MEMORY | {"OMP_WAIT_POLICY": "active"}, "split", ()),
-    "best+hugepages": (KEEP_MEMORY | {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, "split", ()),
+}
+UNET3D_SETTINGS = {
+    "installed": ({}, "plain", ()),
+    "malloc": (KEEP_MEMORY, "plain", ()),
+    "best": (KEEP_MEMORY, "onednn", ()),
 }
 
 
-def measure_torch(options):
-    """Runs in the child: the medians of `options.steps` PyTorch steps after a warm-up."""
+def with_extras(settings):
+    """The settings and `best` with one more each."""
+    _, tuning, _ = settings["best"]
+    return settings | {
+        "best+channels_last": (KEEP_MEMORY, tuning, ("channels_last",)),
+        "best+foreach": (KEEP_MEMORY, tuning, ("foreach",)),
+        "best+avx512": (KEEP_MEMORY | {"ATEN_CPU_CAPABILITY": "avx512"}, tuning, ()),
+        "best+spin": (KEEP_MEMORY | {"OMP_WAIT_POLICY": "active"}, tuning, ()),
+        "best+one_arena": (KEEP_MEMORY | {"MALLOC_ARENA_MAX": "1"}, tuning, ()),  # others' blocks end at 64 MB
+        "best+hugepages": (KEEP_MEMORY | {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, tuning, ()),
+    }
+
+
+SETTINGS = {"cosmoflow": with_extras(COSMOFLOW_SETTINGS), "unet3d": with_extras(UNET3D_SETTINGS)}
+
+
+def cosmoflow_step(options, tuning):
+    """(network, input, loss of its outputs)."""
     import torch
     from torch.nn import functional
 
     import cosmoflow_torch
 
-    _, tuning, extras = SETTINGS[options.settings]
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(1)
     model = cosmoflow_torch.CosmoFlow(options.width, options.batch_norm, tuning=tuning)
     cosmoflow_torch.initialise(model, seed=1)
-    x = torch.rand(options.batch, cosmoflow_torch.INPUT_CHANNELS, options.width, options.width, options.width)
+    x = torch.rand(options.batch, cosmoflow_torch.INPUT_CHANNELS, *[options.width] * 3)
     targets = torch.rand(options.batch, 4) * 2.0 - 1.0
+    return model, x, lambda outputs: functional.mse_loss(outputs, targets)
+
+
+def unet3d_step(options, tuning):
+    """(network, input, loss of its outputs)."""
+    import torch
+    from torch.nn import functional
+
+    import unet3d_torch
+
+    model = unet3d_torch.UNet3d(onednn=tuning == "onednn")
+    unet3d_torch.initialise(model, seed=1)
+    x = torch.randn(options.batch, unet3d_torch.INPUT_CHANNELS, *[options.width] * 3)
+    labels = torch.randint(unet3d_torch.CLASSES, (options.batch, *[options.width] * 3))
+    return model, x, lambda outputs: functional.cross_entropy(outputs, labels)
+
+
+MAKE_STEP = {"cosmoflow": cosmoflow_step, "unet3d": unet3d_step}
+
+
+def measure_torch(options):
+    """Runs in the child: the medians of `options.steps` PyTorch steps after a warm-up."""
+    import torch
+
+    _, tuning, extras = SETTINGS[options.model][options.settings]
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    model, x, loss_of = MAKE_STEP[options.model](options, tuning)
     if "channels_last" in extras:
         model = model.to(memory_format=torch.channels_last_3d)
         x = x.contiguous(memory_format=torch.channels_last_3d)
@@ -58,22 +99,25 @@ def measure_torch(options):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, foreach="foreach" in extras)
     rows = []
     for step in range(options.warmup + options.steps):
-        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        before = resource.getrusage(resource.RUSAGE_SELF)
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = functional.mse_loss(model(x), targets)
+        loss = loss_of(model(x))
         forward = time.perf_counter()
         loss.backward()
         backward = time.perf_counter()
         optimizer.step()
         end = time.perf_counter()
-        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if step >= options.warmup:
-            rows.append((end - start, forward - start, backward - forward, end - backward, faults))
+            rows.append((end - start, forward - start, backward - forward, end - backward, processor,
+                         after.ru_minflt - before.ru_minflt))
     if not torch.isfinite(loss):
         raise SystemExit("the PyTorch step's loss is not finite")
     medians = [statistics.median(column) for column in zip(*rows)]
-    names = ("step_seconds", "forward_seconds", "backward_seconds", "update_seconds", "page_faults")
+    names = ("step_seconds", "forward_seconds", "backward_seconds", "update_seconds", "processor_seconds",
+             "page_faults")
     result = dict(zip(names, medians))
     result |= {
         "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -104,18 +148,18 @@ def run_child(command, environment):
 
 def run_torch(options, settings):
     command = [
-        sys.executable, __file__, "--torch-child", "--settings", settings, "--width", str(options.width), "--batch",
-        str(options.batch), "--steps", str(options.steps), "--warmup", str(options.warmup), "--threads",
-        str(options.threads)
+        sys.executable, __file__, "--torch-child", "--model", options.model, "--settings", settings, "--width",
+        str(options.width), "--batch", str(options.batch), "--steps", str(options.steps), "--warmup",
+        str(options.warmup), "--threads", str(options.threads)
     ] + ([] if options.batch_norm else ["--no-batch-norm"])
-    return run_child(command, SETTINGS[settings][0] | {"OMP_NUM_THREADS": str(options.threads)})
+    return run_child(command, SETTINGS[options.model][settings][0] | {"OMP_NUM_THREADS": str(options.threads)})
 
 
 def run_halograd(options):
     command = [
-        options.halograd, "bench", "step", "cosmoflow", "--width", str(options.width), "--batch", str(options.batch),
+        options.halograd, "bench", "step", options.model, "--width", str(options.width), "--batch", str(options.batch),
         "--steps", str(options.steps), "--json"
-    ] + (["--batch-norm"] if options.batch_norm else [])
+    ] + (["--batch-norm"] if options.model == "cosmoflow" and options.batch_norm else [])
     return run_child(command, {"OMP_NUM_THREADS": str(options.threads)})
 
 
@@ -130,7 +174,8 @@ def summarise(runs):
 
 
 def print_table(report):
-    columns = ("step_seconds", "best_step_seconds", "forward_seconds", "backward_seconds", "update_seconds")
+    columns = ("step_seconds", "best_step_seconds", "forward_seconds", "backward_seconds", "update_seconds",
+               "processor_seconds")
     print(f"\n{'':<22}" + "".join(f"{name.removesuffix('_seconds'):>11}" for name in columns) + f"{'peak GiB':>11}")
     for peer, summary in report["medians"].items():
         cells = "".join(f"{summary[name] * 1e3:>8.1f} ms" if name in summary else f"{'-':>11}" for name in columns)
@@ -148,8 +193,8 @@ def compare(options, peers):
             runs[peer].append(run())
             print(f"round {round_index + 1}: {peer:<22} {runs[peer][-1]['step_seconds'] * 1e3:8.1f} ms", file=sys.stderr)
     report = {
-        "width": options.width, "batch": options.batch, "batch_norm": options.batch_norm, "threads": options.threads,
-        "rounds": runs, "medians": {peer: summarise(results) for peer, results in runs.items()},
+        "model": options.model, "width": options.width, "batch": options.batch, "batch_norm": options.batch_norm,
+        "threads": options.threads, "rounds": runs, "medians": {peer: summarise(results) for peer, results in runs.items()},
     }
     if "halograd" in runs:
         (other,) = [peer for peer in runs if peer != "halograd"]
@@ -162,14 +207,15 @@ def compare(options, peers):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=SETTINGS, default="cosmoflow")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--no-batch-norm", dest="batch_norm", action="store_false")
+    parser.add_argument("--no-batch-norm", dest="batch_norm", action="store_false", help="CosmoFlow without")
     parser.add_argument("--steps", type=int, default=8, help="steps measured per process")
     parser.add_argument("--warmup", type=int, default=2, help="PyTorch steps before those")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="OpenMP threads of both")
-    parser.add_argument("--settings", choices=SETTINGS, default="best", help="PyTorch's settings")
+    parser.add_argument("--settings", default="best", help="PyTorch's settings: " + ", ".join(SETTINGS["cosmoflow"]))
     parser.add_argument("--halograd", default=str(REPOSITORY / "build/bin/halograd"))
     parser.add_argument("--torch-only", action="store_true")
     parser.add_argument("--sweep", action="store_true", help="compare PyTorch's settings, without HaloGrad")
@@ -178,6 +224,10 @@ def parse_arguments():
     options = parser.parse_args()
     if min(options.steps, options.rounds, options.threads, options.batch) < 1 or options.warmup < 0:
         parser.error("--steps, --rounds, --threads and --batch must be at least 1, --warmup at least 0")
+    if options.settings not in SETTINGS[options.model]:
+        parser.error(f"--settings of {options.model}: {', '.join(SETTINGS[options.model])}")
+    if options.model == "unet3d" and (options.width < 8 or options.width % 8 != 0 or not options.batch_norm):
+        parser.error("--width must be a multiple of 8 for unet3d, which always has batch norm")
     needs_binary = not (options.torch_only or options.sweep or options.torch_child)
     if needs_binary and not os.access(options.halograd, os.X_OK):
         parser.error(f"{options.halograd} is not there: build it, give --halograd, or use --torch-only")
@@ -189,7 +239,7 @@ def main():
     if options.torch_child:
         measure_torch(options)
         return
-    settings = SETTINGS if options.sweep else (options.settings,)
+    settings = SETTINGS[options.model] if options.sweep else (options.settings,)
     peers = {} if options.sweep or options.torch_only else {"halograd": lambda: run_halograd(options)}
     for name in settings:
         peers[f"torch {name}"] = lambda name=name: run_torch(options, name)
