@@ -59,26 +59,25 @@ NiftiVoxels voxels_of_code(std::size_t index, std::index_sequence<I...>) {
 constexpr std::array<int, std::variant_size_v<NiftiVoxels>> type_codes = {
     DT_UINT8, DT_INT8, DT_INT16, DT_UINT16, DT_INT32, DT_UINT32, DT_INT64, DT_UINT64, DT_FLOAT32, DT_FLOAT64};
 
-void check_type(const nifti_image& image, const std::string& name) {
-  if (std::ranges::find(type_codes, image.datatype) == type_codes.end()) {
-    throw DataError("{}: has voxels of type {}; expected one real number each", name, nifti_type_name(image.datatype));
+/// What nifti_convert_nhdr2nim would print about.
+void check_raw(const nifti_1_header& raw, const std::string& name) {
+  if (raw.dim[0] < 1 || raw.dim[0] > 7) {
+    throw DataError("{}: its header is damaged ({} dimensions); expected 3", name, raw.dim[0]);
   }
-}
-
-void check_shape(const nifti_image& image, const std::string& name) {
-  for (int dimension = 1; dimension <= 7; ++dimension) {
-    const int length = image.dim[dimension];
-    if (dimension > image.ndim && length <= 1) continue;
-    if (length < 1) throw DataError("{}: has {} voxels along axis {}; expected at least 1", name, length, dimension);
+  for (int dimension = 1; dimension <= raw.dim[0]; ++dimension) {
+    const int length = raw.dim[dimension];
+    if (length < 1)
+      throw DataError("{}: has {} voxels along dimension {}; expected at least 1", name, length, dimension);
     if (dimension > 3 && length > 1) {
       throw DataError("{}: has {} entries along dimension {}; expected one 3D volume", name, length, dimension);
     }
   }
+  if (std::ranges::find(type_codes, raw.datatype) == type_codes.end()) {
+    throw DataError("{}: has voxels of type {}; expected one real number each", name, nifti_type_name(raw.datatype));
+  }
 }
 
-NiftiHeader header_of(const nifti_image& image, const std::string& name) {
-  check_shape(image, name);
-  check_type(image, name);
+NiftiHeader header_of(const nifti_image& image) {
   NiftiHeader header;
   header.shape = {std::max(image.nx, 1), std::max(image.ny, 1), std::max(image.nz, 1)};
   choose_affine(image, header);
@@ -89,16 +88,24 @@ NiftiHeader header_of(const nifti_image& image, const std::string& name) {
     header.intercept = std::isfinite(image.scl_inter) ? static_cast<double>(image.scl_inter) : 0;
   }
   header.data_offset = image.iname_offset;
-  header.swapped = image.byteorder != nifti_short_order();
   const nifti_1_header raw = nifti_convert_nim2nhdr(&image);
   static_assert(sizeof raw == NiftiHeader::size);
   std::memcpy(header.bytes.data(), &raw, sizeof raw);
   return header;
 }
 
-/// niftiio takes what has a plausible header for an image, and a file of text for another format.
-bool is_one_file_nifti(const NiftiImage& image) {
-  return image && image->nifti_type == NIFTI_FTYPE_NIFTI1_1;
+/// Brings a header to this machine's byte order; returns whether it had the other one.
+bool bring_to_order(nifti_1_header& raw, const std::string& name) {
+  constexpr std::int32_t size = NiftiHeader::size;
+  std::int32_t swapped_size = raw.sizeof_hdr;
+  nifti_swap_4bytes(1, &swapped_size);
+  const bool one_file = std::memcmp(raw.magic, "n+1", 4) == 0;
+  if (!one_file || (raw.sizeof_hdr != size && swapped_size != size)) {
+    throw DataError("{}: not a NIfTI-1 file (or its header is damaged); expected .nii or .nii.gz", name);
+  }
+  if (raw.sizeof_hdr == size) return false;
+  swap_nifti_header(&raw, 1);
+  return true;
 }
 
 void check_is_file(const std::filesystem::path& file) {
@@ -124,20 +131,23 @@ void check_is_file(const std::filesystem::path& file) {
 NiftiHeader read_nifti_header(const std::filesystem::path& file) {
   silence_nifti();
   check_is_file(file);
-  const NiftiImage image(nifti_image_read(file.c_str(), 0));
-  if (!is_one_file_nifti(image)) {
-    throw DataError("{}: not a NIfTI-1 file (or its header is damaged); expected .nii or .nii.gz", file.string());
-  }
-  return header_of(*image, file.string());
+  std::array<std::byte, NiftiHeader::size> bytes{};
+  NiftiStream stream(file, "rb", file.extension() == ".gz");
+  stream.read(bytes.data(), NiftiHeader::size, "a NIfTI-1 file, which begins with 348 bytes of header");
+  return parse_nifti_header(bytes, file.string());
 }
 
 NiftiHeader parse_nifti_header(const std::array<std::byte, NiftiHeader::size>& bytes, const std::string& name) {
   silence_nifti();
   nifti_1_header raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
+  const bool swapped = bring_to_order(raw, name);
+  check_raw(raw, name);
   const NiftiImage image(nifti_convert_nhdr2nim(raw, nullptr));
-  if (!image) throw DataError("{}: its NIfTI header is damaged; expected one as `convert` keeps it", name);
-  return header_of(*image, name);
+  if (!image) throw DataError("{}: not a NIfTI-1 file (or its header is damaged); expected .nii or .nii.gz", name);
+  NiftiHeader header = header_of(*image);
+  header.swapped = swapped;
+  return header;
 }
 
 NiftiHeader make_nifti_header(const FileShape& shape, const Affine& affine) {
@@ -172,7 +182,7 @@ NiftiHeader make_nifti_header(const FileShape& shape, const Affine& affine) {
   // A qform can't shear: it is written only where it says the same.
   const bool orthogonal = same_place(affine_from(image->sto_xyz), affine_from(image->qto_xyz), shape);
   image->qform_code = orthogonal ? NIFTI_XFORM_SCANNER_ANAT : NIFTI_XFORM_UNKNOWN;
-  return header_of(*image, "a new volume");
+  return header_of(*image);
 }
 
 NiftiVoxels voxels_of_type(int datatype) {

@@ -47,7 +47,7 @@ struct NiftiHeader {
 /// file, has a fourth dimension, or voxels that are no real numbers (complex, RGB).
 NiftiHeader read_nifti_header(const std::filesystem::path& file);
 
-/// The header that `bytes` hold. `name` is what messages call it. Throws DataError likewise.
+/// The header that `bytes` hold, in either byte order. `name` is what messages call it. Throws DataError likewise.
 NiftiHeader parse_nifti_header(const std::array<std::byte, NiftiHeader::size>& bytes, const std::string& name);
 
 /// A header for a volume with this affine, written as sform and, where its axes are orthogonal, as qform.

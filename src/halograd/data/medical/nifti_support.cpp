@@ -25,10 +25,10 @@ void NiftiStream::skip_to(std::int64_t offset) {
   }
 }
 
-void NiftiStream::read(void* data, std::int64_t bytes) {
+void NiftiStream::read(void* data, std::int64_t bytes, const char* expected) {
   const auto wanted = static_cast<std::size_t>(bytes);
   if (znzread(data, 1, wanted, stream_) != wanted) {
-    throw DataError("{}: cut short or damaged; expected as many voxels as its header says", name_);
+    throw DataError("{}: cut short or damaged; expected {}", name_, expected);
   }
 }
 

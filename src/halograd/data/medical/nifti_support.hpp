@@ -32,8 +32,8 @@ public:
   NiftiStream& operator=(const NiftiStream&) = delete;
 
   void skip_to(std::int64_t offset);
-  /// Throws DataError where the file ends before.
-  void read(void* data, std::int64_t bytes);
+  /// Throws DataError where the file ends before; `expected` ends its message.
+  void read(void* data, std::int64_t bytes, const char* expected);
   void write(const void* data, std::int64_t bytes);
   /// Reads what is left and checks that the file is whole, which a compressed one shows only at its end.
   void finish_reading();

@@ -50,7 +50,7 @@ void stream_voxels(const std::filesystem::path& file, const NiftiHeader& header,
   for (std::int64_t first = 0; first < header.voxels(); first += piece_voxels) {
     const std::int64_t count = std::min(piece_voxels, header.voxels() - first);
     T* const piece = room(first);
-    stream.read(piece, count * size);
+    stream.read(piece, count * size, "as many voxels as its header says");
     if (header.swapped && size > 1) {
       nifti_swap_Nbytes(static_cast<std::size_t>(count), static_cast<int>(size), piece);
     }
