@@ -35,7 +35,7 @@ Blob draw_blob(Draws& draws, const BodyPoint& centre, const BodyPoint& radii, do
   }
   for (Blob::Wave& wave : blob.waves) {
     wave.direction = draws.direction();
-    const double frequency = draws.between(2, 4.5);
+    const double frequency = draws.between(4, 8);
     for (double& component : wave.direction) component *= frequency;
     wave.phase = draws.between(0, 2 * std::numbers::pi);
   }
@@ -73,7 +73,6 @@ bool Blob::contains(const BodyPoint& point) const {
     square += part * part;
   }
   const double distance = std::sqrt(square);
-  // The noise is within ±1.
   if (distance >= 1 + bumps) return false;
   if (distance < 1 - bumps) return true;
   double noise = 0;
@@ -81,7 +80,7 @@ bool Blob::contains(const BodyPoint& point) const {
     noise += std::cos(wave.direction[0] * point[0] + wave.direction[1] * point[1] + wave.direction[2] * point[2] +
                       wave.phase);
   }
-  return distance < 1 + bumps * noise / static_cast<double>(waves.size());
+  return distance < 1 + bumps * std::clamp(noise / 3, -1.0, 1.0);
 }
 
 Anatomy draw_anatomy(const RandomStream& stream, double least_radius) {
@@ -90,12 +89,12 @@ Anatomy draw_anatomy(const RandomStream& stream, double least_radius) {
   const double organ = body + draws.between(40, 60);
   Anatomy anatomy;
   anatomy.surroundings = draw_surroundings(draws, body, organ);
-  anatomy.organ = {draw_blob(draws, {0.27, 0.06, 0.1}, {0.46, 0.44, 0.52}, 0.35), organ};
+  anatomy.organ = {draw_blob(draws, {0.27, 0.06, 0.1}, {0.46, 0.44, 0.52}, 0.25), organ};
   const auto count = static_cast<int>(draws.between(2, 5));
   for (int i = 0; i < count; ++i) {
     const BodyPoint direction = draws.direction();
-    const double reach = draws.between(0.1, 0.6);
-    const double radius = std::max(least_radius, draws.between(0.09, 0.18));
+    const double reach = draws.between(0.1, 0.55);
+    const double radius = std::max(least_radius, draws.between(0.1, 0.19));
     BodyPoint centre{};
     for (std::size_t axis = 0; axis < 3; ++axis) {
       centre[axis] = anatomy.organ.shape.centre[axis] + reach * direction[axis] * anatomy.organ.shape.radii[axis];
@@ -109,7 +108,8 @@ Anatomy draw_anatomy(const RandomStream& stream, double least_radius) {
 BodyPart part_at(const Anatomy& anatomy, const BodyPoint& point) {
   BodyPart part;
   if (!anatomy.surroundings.front().shape.contains(point)) return part;
-  if (anatomy.organ.shape.contains(point)) {
+  const Blob& under_the_fat = anatomy.surroundings[1].shape;
+  if (anatomy.organ.shape.contains(point) && under_the_fat.contains(point)) {
     part = {anatomy.organ.hounsfield, 1};
     for (const Tissue& lesion : anatomy.lesions) {
       if (lesion.shape.contains(point)) part = {lesion.hounsfield, 2};

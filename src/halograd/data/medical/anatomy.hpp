@@ -33,7 +33,7 @@ struct Tissue {
 
 /// The inside of a body, as a list to paint in this order.
 struct Anatomy {
-  std::vector<Tissue> surroundings;  ///< body, spine, vessels, other organs
+  std::vector<Tissue> surroundings;  ///< the body, what is under its fat, spine, vessels, other organs
   Tissue organ;                      ///< labelled 1; 40 to 60 units brighter than the body
   std::vector<Tissue> lesions;       ///< 2 where they lie in the organ; 30 to 50 units darker than it
 };
