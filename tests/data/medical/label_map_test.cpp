@@ -56,6 +56,7 @@ TEST(LabelMap, the_headers_geometry_is_kept_as_it_is) {
   const std::string bytes(reinterpret_cast<const char*>(there.bytes.data()), there.bytes.size());
   EXPECT_EQ(bytes.substr(76, 16), raw.bytes().substr(76, 16)) << "spacing";
   EXPECT_EQ(bytes.substr(252, 76), raw.bytes().substr(252, 76)) << "qform and sform with their codes";
+  EXPECT_EQ(bytes[123], 2) << "units";
   EXPECT_EQ(there.value(2), 2) << "labels aren't scaled";
   EXPECT_EQ(std::get<std::vector<std::uint8_t>>(read_nifti_voxels(directory / "b.nii.gz", there)),
             std::vector<std::uint8_t>(315, 2));

@@ -77,7 +77,9 @@ void check_raw(const nifti_1_header& raw, const std::string& name) {
   }
 }
 
-NiftiHeader header_of(const nifti_image& image) {
+/// `raw`: in this machine's byte order; `image`: what niftiio makes of it.
+NiftiHeader header_of(const nifti_1_header& raw, const nifti_image& image) {
+  static_assert(sizeof raw == NiftiHeader::size);
   NiftiHeader header;
   header.shape = {std::max(image.nx, 1), std::max(image.ny, 1), std::max(image.nz, 1)};
   choose_affine(image, header);
@@ -88,8 +90,6 @@ NiftiHeader header_of(const nifti_image& image) {
     header.intercept = std::isfinite(image.scl_inter) ? static_cast<double>(image.scl_inter) : 0;
   }
   header.data_offset = image.iname_offset;
-  const nifti_1_header raw = nifti_convert_nim2nhdr(&image);
-  static_assert(sizeof raw == NiftiHeader::size);
   std::memcpy(header.bytes.data(), &raw, sizeof raw);
   return header;
 }
@@ -145,7 +145,7 @@ NiftiHeader parse_nifti_header(const std::array<std::byte, NiftiHeader::size>& b
   check_raw(raw, name);
   const NiftiImage image(nifti_convert_nhdr2nim(raw, nullptr));
   if (!image) throw DataError("{}: not a NIfTI-1 file (or its header is damaged); expected .nii or .nii.gz", name);
-  NiftiHeader header = header_of(*image);
+  NiftiHeader header = header_of(raw, *image);
   header.swapped = swapped;
   return header;
 }
@@ -182,7 +182,7 @@ NiftiHeader make_nifti_header(const FileShape& shape, const Affine& affine) {
   // A qform can't shear: it is written only where it says the same.
   const bool orthogonal = same_place(affine_from(image->sto_xyz), affine_from(image->qto_xyz), shape);
   image->qform_code = orthogonal ? NIFTI_XFORM_SCANNER_ANAT : NIFTI_XFORM_UNKNOWN;
-  return header_of(*image);
+  return header_of(nifti_convert_nim2nhdr(image.get()), *image);
 }
 
 NiftiVoxels voxels_of_type(int datatype) {

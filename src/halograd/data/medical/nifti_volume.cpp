@@ -66,7 +66,8 @@ void write_voxels(const std::filesystem::path& file, const NiftiHeader& geometry
   nifti_1_header raw;
   std::memcpy(&raw, geometry.bytes.data(), sizeof raw);
   raw.dim[0] = 3;
-  std::fill(raw.dim + 4, raw.dim + 8, std::int16_t{1});
+  for (std::size_t i = 0; i < 7; ++i) raw.dim[i + 1] = i < 3 ? static_cast<short>(geometry.shape[i]) : short{1};
+  raw.intent_code = NIFTI_INTENT_NONE;
   raw.datatype = std::is_same_v<T, std::uint8_t> ? DT_UINT8 : DT_INT16;
   raw.bitpix = static_cast<short>(8 * sizeof(T));
   raw.scl_slope = 1;
