@@ -146,7 +146,7 @@ TEST_F(NiftiVolume, files_that_are_not_whole_are_refused) {
   expect_has(refusal(raw), "has 0 voxels along dimension 2");
   raw = small();
   raw.datatype = 77;
-  expect_has(refusal(raw), "expected one real number each");
+  expect_has(refusal(raw), "type 77 (unknown); expected integers, FLOAT32 or FLOAT64");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "niftiio prints nothing of its own";
   expect_has(refusal(directory_ / "none.nii"), "no such file");
   expect_has(refusal(directory_.path()), "not a file");

@@ -73,7 +73,8 @@ void check_raw(const nifti_1_header& raw, const std::string& name) {
     }
   }
   if (std::ranges::find(type_codes, raw.datatype) == type_codes.end()) {
-    throw DataError("{}: has voxels of type {}; expected one real number each", name, nifti_type_name(raw.datatype));
+    throw DataError("{}: has voxels of type {}; expected integers, FLOAT32 or FLOAT64", name,
+                    nifti_type_name(raw.datatype));
   }
 }
 
@@ -192,7 +193,8 @@ NiftiVoxels voxels_of_type(int datatype) {
 }
 
 std::string nifti_type_name(int datatype) {
-  return nifti_datatype_string(datatype);
+  const std::string name = nifti_datatype_string(datatype);
+  return name.starts_with('*') ? fmt::format("{} (unknown)", datatype) : name;
 }
 
 }  // namespace halograd

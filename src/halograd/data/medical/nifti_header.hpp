@@ -56,7 +56,7 @@ NiftiHeader make_nifti_header(const FileShape& shape, const Affine& affine);
 /// An empty array of the type that NIfTI's code names, the first of the variant for one that is none of them.
 NiftiVoxels voxels_of_type(int datatype);
 
-/// The name of a file's voxel type: "INT16", "RGB24", …
+/// The name of a file's voxel type: "INT16", "RGB24", …, or the number of one that NIfTI doesn't have.
 std::string nifti_type_name(int datatype);
 
 }  // namespace halograd
