@@ -11,6 +11,8 @@ set(corners
   "^(oneapi/)?dnnl|^kernels/cpu/onednn\\.hpp$"
   "^hdf5\\.h$|^(data/|train/checkpoint)"
   "^fftw3|^data/synthetic/"
+  "^nifti|^data/medical/nifti_support\\.hpp$"
+  "^png\\.h$|^data/medical/png_file\\.cpp$"
   "^toml\\+\\+/|^train/config"
   "^nlohmann/|^(train|perf|cli)/"
   "^CLI/|^cli/"

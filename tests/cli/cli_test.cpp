@@ -161,8 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"bench step cosmoflow --width 32 --precision bf16", 2, {"--precision", "bf16", "not built yet"}},
         Wrong{"bench step cosmoflow --width 32 --backend gpu", 2, {"--backend", "gpu", "reference"}},
         Wrong{"bench step cosmoflow --width 32 --steps -1", 2, {"--steps"}},
-        Wrong{"synth lits --out x --count 1 --width 32", 2, {"lits", "not built yet"}},
-        Wrong{"synth stars --out x --count 1 --width 32", 2, {"stars", "cosmoflow"}},
+        Wrong{"synth lits --out x --count 1 --width 8", 2, {"width", "8", "16 to 1024"}},
+        Wrong{"synth stars --out x --count 1 --width 32", 2, {"stars", "cosmoflow", "lits"}},
         Wrong{"synth cosmoflow --count 1 --width 32", 2, {"--out is required"}},
         Wrong{"synth cosmoflow --out x --count 0 --width 32", 2, {"count"}},
         Wrong{"synth cosmoflow --out /proc/none --count 1 --width 32", 3, {"/proc/none"}},
@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Help, IsThereForEveryCommand) {
   for (const std::string command :
-       {"", "train", "evaluate", "predict", "summary", "synth", "inspect", "bench", "bench step", "info"}) {
+       {"", "train", "evaluate", "predict", "summary", "synth", "convert", "inspect", "bench", "bench step", "info"}) {
     const ProgramRun run = run_halograd(command + " --help");
     EXPECT_EQ(run.exit_code, 0) << command;
     EXPECT_EQ(run.err, "") << command;

@@ -116,7 +116,7 @@ struct UniverseBatch {
     batch.transform = InputTransform::log1p;
     const std::int64_t voxels = static_cast<std::int64_t>(universes.voxels.size()) / universes.count();
     for (const std::int64_t member : members) {
-      batch.samples.push_back({universes.voxels.data() + member * voxels, DType::u16, false, "golden"});
+      batch.samples.push_back({universes.voxels.data() + member * voxels, DType::u16, false, nullptr, "golden"});
       const float* const target = universes.targets.data() + member * Universes::target_count;
       targets.insert(targets.end(), target, target + Universes::target_count);
     }

@@ -162,10 +162,10 @@ private:
 
 LoaderOptions loader_options(const Communicator& world, const BenchIoOptions& options, const Case& one,
                              const ProcessGrid& grid) {
-  DataConfig config;
-  config.store = options.store;
-  config.io = one.way == "sample" ? "sample" : "hyperslab";
-  config.driver = one.way == "sample" ? "auto" : one.way;
+  Config config;
+  config.data.store = options.store;
+  config.data.io = one.way == "sample" ? "sample" : "hyperslab";
+  config.data.driver = one.way == "sample" ? "auto" : one.way;
   const FeedOptions feed = feed_options(config);
   LoaderOptions loader{.grid = grid, .transform = {InputTransform::log1p}, .read = feed.read, .store = feed.store};
   loader.store.memory_budget = memory_share(available_memory_bytes(), 0, world.ranks_on_node());

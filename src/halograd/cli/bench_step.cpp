@@ -24,7 +24,10 @@ public:
   RandomBatch(const Plan& plan, std::int64_t size)
       : sample_elements_(plan.input.shape.channels * plan.input.own.volume()),
         voxels_(2 * std::max<std::int64_t>(1, plan.samples.count * sample_elements_)),
-        targets_(static_cast<std::size_t>(plan.samples.count * plan.output.shape.channels * plan.output.own.volume())) {
+        labels_(static_cast<std::size_t>(plan.label_bytes())),
+        targets_(labels_.empty() ? static_cast<std::size_t>(plan.samples.count * plan.output.shape.channels *
+                                                            plan.output.own.volume())
+                                 : 0) {
     auto* const counts = reinterpret_cast<std::uint16_t*>(voxels_.data());
     const RandomStream stream = random_stream(1, RandomPurpose::synthetic, static_cast<std::uint32_t>(plan.rank));
     // One draw gives eight counts from 0 to 15; at 512³ the drawing would else take longer than a step.
@@ -37,9 +40,13 @@ public:
     });
     for (std::size_t i = 0; i < targets_.size(); ++i)
       targets_[i] = 2 * stream.uniform((std::uint64_t{1} << 40) + i) - 1;
+    const auto classes = static_cast<std::uint32_t>(plan.output.shape.channels);
+    for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] = static_cast<std::uint8_t>(stream.bits(i) % classes);
     batch_ = {.size = size, .samples = {}, .targets = targets_.data(), .transform = InputTransform::log1p};
     for (std::int64_t n = 0; n < plan.samples.count; ++n) {
-      batch_.samples.push_back({.data = counts + n * sample_elements_, .dtype = DType::u16, .name = "random input"});
+      const std::uint8_t* labels = labels_.empty() ? nullptr : labels_.data() + n * plan.input.own.volume();
+      batch_.samples.push_back(
+          {.data = counts + n * sample_elements_, .dtype = DType::u16, .labels = labels, .name = "random input"});
     }
   }
   [[nodiscard]] const MiniBatch& batch() const { return batch_; }
@@ -47,12 +54,15 @@ public:
   /// Gives the voxels' memory back once they stand in the network's input buffer.
   void drop_voxels() {
     for (SampleView& sample : batch_.samples) sample.data = nullptr;
+    for (SampleView& sample : batch_.samples) sample.labels = nullptr;
     voxels_ = ReservedMemory();
+    labels_ = {};
   }
 
 private:
   std::int64_t sample_elements_;
   ReservedMemory voxels_;
+  std::vector<std::uint8_t> labels_;
   std::vector<float> targets_;
   MiniBatch batch_;
 };

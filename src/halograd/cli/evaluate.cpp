@@ -54,7 +54,7 @@ void run_evaluate(const Communicator& world, const EvaluateArguments& arguments)
   load_weights(executor, arguments.checkpoint);
   const std::int64_t batch = config.train.batch_size;
   const auto samples = static_cast<std::int64_t>(dataset.samples(split).size());
-  FeedOptions feeding = feed_options(config.data);
+  FeedOptions feeding = feed_options(config);
   feeding.store.kind = StoreKind::off;  // every sample comes once
   BatchFeed feed(executor, executor.prepare(Mode::evaluate, std::min(batch, samples)), dataset, feeding,
                  RunSchedule::once(dataset, split, batch));
@@ -64,10 +64,9 @@ void run_evaluate(const Communicator& world, const EvaluateArguments& arguments)
     throw NumericalError("{}: the {} loss is {}; expected weights that give a finite one",
                          arguments.checkpoint.string(), arguments.split, found.loss);
   }
-  const nlohmann::ordered_json metrics = cosmology_metrics(found);
   nlohmann::ordered_json event{{"event", arguments.split}};
-  event.update(metrics);
-  print(world, arguments.json ? event.dump() : as_text(metrics));
+  event.update(found.metrics);
+  print(world, arguments.json ? event.dump() : as_text(found.metrics));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ void add_commands(CLI::App& app, const Communicator& world) {
   add_predict_command(app, world);
   add_summary_command(app, world);
   add_synth_command(app, world);
+  add_convert_command(app, world);
   add_inspect_command(app, world);
   add_bench_command(app, world);
   add_info_command(app, world);

@@ -22,11 +22,13 @@ void apply(Config& config, const char* option, T& key, const T& value) {
 
 Config named_model(const std::string& model) {
   Config config;
-  if (model == "unet3d") throw UsageError("model unet3d is not built yet; there is cosmoflow");
-  if (model != config.model.name) {
-    throw UsageError("unknown model {}; there is cosmoflow, or name a configuration file (.toml)", model);
+  if (model != "cosmoflow" && model != "unet3d") {
+    throw UsageError("unknown model {}; there are cosmoflow and unet3d, or name a configuration file (.toml)", model);
   }
-  config.model.batch_norm = false;
+  config.model.name = model;
+  const bool unet = model == "unet3d";  // which has no form without batch norm
+  config.model.batch_norm = unet;
+  if (unet) config.data.format = "lits";
   config.train.batch_size = 1;
   return config;
 }
@@ -42,7 +44,7 @@ void validate_option(const Config& config, const std::string& option) {
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("model", options.model, "cosmoflow, or a configuration file (.toml)")->required();
+  command.add_option("model", options.model, "cosmoflow, unet3d, or a configuration file (.toml)")->required();
   command.add_option("--width", options.width, "voxels along each side of a sample (default: 128)");
   command.add_flag("--batch-norm", options.batch_norm, "batch normalisation behind every convolution");
   command.add_option("--pool", options.pool, "average or max (default: average)");
@@ -80,6 +82,10 @@ ProcessGrid grid_of(const std::string& text, std::optional<std::int64_t> ranks) 
 }
 
 std::string model_title(const ModelConfig& model) {
+  if (model.name == "unet3d") {
+    return fmt::format("{}, width {}, {} channels in, {} classes, {} norm", model.name, model.width, model.channels,
+                       model.classes, model.batch_norm ? model.norm : "no");
+  }
   return fmt::format("{}, width {}, {} batch norm, {} pooling", model.name, model.width,
                      model.batch_norm ? "with" : "without", model.pool);
 }

@@ -23,8 +23,8 @@ struct ModelOptions {
 
 void add_model_options(CLI::App& command, ModelOptions& options);
 
-/// A configuration for them: the file's, or the defaults without batch normalisation and with train.batch_size 0 (to be
-/// chosen by whoever asks), changed by what the options say. Throws UsageError.
+/// A configuration for them: the file's, or the defaults (cosmoflow without batch normalisation) with train.batch_size
+/// 0 (to be chosen by whoever asks), changed by what the options say. Throws UsageError.
 Config config_of(const ModelOptions& options);
 
 /// Validates `config` after `option` has changed it. Throws UsageError naming the option and its key.

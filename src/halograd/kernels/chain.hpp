@@ -35,8 +35,8 @@ struct ChainDesc {
   float keep = 1;      ///< dropout's keep probability; 1: no dropout
   Extent out_extent;   ///< the whole volume of the output
   Box out;             ///< this rank's part of it
-  VoxelLayout dst;  ///< of the destination and its gradient: `out` widened by margins or, where a strided consumer
-                    ///< skips voxels, narrowed. Output voxels outside it are not written (their gradient is 0).
+  VoxelLayout dst;     ///< of the destination and its gradient: `out` widened by margins or, where a strided consumer
+                       ///< skips voxels, narrowed. Output voxels outside it are not written (their gradient is 0).
   bool training = true;
   bool accumulate = false;  ///< backward_data adds to dy: another consumer of y has left its gradient there
 };
@@ -74,8 +74,8 @@ struct DropoutKey {
   std::int64_t first_sample = 0;
 };
 
-/// What statistics that depend on y add to its gradient: dy = gamma · inverse_deviation · dz + offset + ẑ · pull, with ẑ
-/// and dz as below. [C] each, with per_sample [N,C]; null: the statistics are fixed, and add nothing.
+/// What statistics that depend on y add to its gradient: dy = gamma · inverse_deviation · dz + offset + ẑ · pull, with
+/// ẑ and dz as below. [C] each, with per_sample [N,C]; null: the statistics are fixed, and add nothing.
 struct NormGradient {
   const double* offset = nullptr;
   const double* pull = nullptr;
@@ -85,13 +85,13 @@ class Chain {
 public:
   virtual ~Chain() = default;
 
-  /// This rank's mean and summed squared distance from it, in double, over all samples and voxels: mean, m2: [C] each, or
-  /// (per_sample) of each sample [N,C].
+  /// This rank's mean and summed squared distance from it, in double, over all samples and voxels: mean, m2: [C] each,
+  /// or (per_sample) of each sample [N,C].
   virtual void moments(const float* y, double* mean, double* m2) = 0;
 
-  /// Writes the output voxels `part` (inside `out`, any box) into dst. Max pooling in training also writes which voxel of
-  /// its window won, argmax: [N,D,H,W,C] bytes of `out`, dense, counted w fastest (the first wins a tie). Where a part
-  /// needs no face voxel, `faces` may hold anything.
+  /// Writes the output voxels `part` (inside `out`, any box) into dst. Max pooling in training also writes which voxel
+  /// of its window won, argmax: [N,D,H,W,C] bytes of `out`, dense, counted w fastest (the first wins a tie). Where a
+  /// part needs no face voxel, `faces` may hold anything.
   virtual void forward(const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
                        const DropoutKey& dropout, const Box& part, float* dst, std::uint8_t* argmax) = 0;
 
@@ -100,10 +100,10 @@ public:
   virtual void backward_faces(const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
                               const FaceBuffers<float>& dfaces) = 0;
 
-  /// Adds Σ dz and Σ dz·ẑ over the voxels `part` (inside `in`, any box) to sums: [2,C], with per_sample [N,2,C], where ẑ
-  /// is z before gamma and beta and dz the gradient of z. `received` holds what neighbours' outputs gave to this rank's
-  /// activations, added in: buffers laid out like faces (widened by `faces` along earlier dimensions) but `returned` wide
-  /// and lying inside the box; only their voxels inside `in` are read. Null where the width is 0.
+  /// Adds Σ dz and Σ dz·ẑ over the voxels `part` (inside `in`, any box) to sums: [2,C], with per_sample [N,2,C], where
+  /// ẑ is z before gamma and beta and dz the gradient of z. `received` holds what neighbours' outputs gave to this
+  /// rank's activations, added in: buffers laid out like faces (widened by `faces` along earlier dimensions) but
+  /// `returned` wide and lying inside the box; only their voxels inside `in` are read. Null where the width is 0.
   virtual void backward_sums(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
                              const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
                              double* sums) = 0;

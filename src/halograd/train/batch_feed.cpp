@@ -10,7 +10,10 @@ namespace {
 constexpr std::chrono::seconds patience{2};
 
 InputSlots input_slots(Executor& executor, const InputUnit& input) {
-  return {input.own, input.tile.box, {executor.input_slot(0), executor.input_slot(1)}};
+  return {input.own,
+          input.tile.box,
+          {executor.input_slot(0), executor.input_slot(1)},
+          {executor.label_slot(0), executor.label_slot(1)}};
 }
 
 /// What a loader holds of samples beside the store: those that come from other groups, one each being read, passed on
@@ -47,6 +50,9 @@ BatchFeed::BatchFeed(Executor& executor, const Plan& plan, const Dataset& datase
       loader_(
           world_, dataset, input_slots(executor, plan.input), loader_options(executor, plan, options, schedule_.seed()),
           options.store.kind == StoreKind::off ? std::vector<std::vector<std::int64_t>>{} : schedule_.first_passes()) {
+  if (plan.input.labels >= 0 && !dataset.labelled()) {
+    throw UsageError("the network learns labels, and the data set has none");
+  }
   request_next();
 }
 

@@ -48,11 +48,14 @@ std::string text_of(double value) {
   const std::string digits = fmt::format("{}", value);  // the shortest that reads back as the same double
   return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
 }
-template <std::size_t count>
-std::string text_of(const std::array<double, count>& values) {
+std::string text_of(const std::vector<double>& values) {
   std::vector<std::string> texts;
   for (const double value : values) texts.push_back(text_of(value));
   return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+template <std::size_t count>
+std::string text_of(const std::array<double, count>& values) {
+  return text_of(std::vector<double>(values.begin(), values.end()));
 }
 
 std::string value_text(const ConfigKey& key, const Config& config) {
@@ -133,6 +136,10 @@ std::string kind_of(const std::array<double, count>&) {
   return fmt::format("an array of {} numbers", count);
 }
 
+std::string kind_of(const std::vector<double>&) {
+  return "an array of numbers";
+}
+
 bool read(const toml::node& node, bool& value) {
   const auto given = node.value_exact<bool>();
   if (given) value = *given;
@@ -161,6 +168,16 @@ template <std::size_t count>
 bool read(const toml::node& node, std::array<double, count>& values) {
   const toml::array* array = node.as_array();
   if (array == nullptr || array->size() != values.size()) return false;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!read(*array->get(i), values[i])) return false;
+  }
+  return true;
+}
+
+bool read(const toml::node& node, std::vector<double>& values) {
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return false;
+  values.assign(array->size(), 0);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!read(*array->get(i), values[i])) return false;
   }
@@ -222,9 +239,20 @@ toml::table override_value(std::string_view value, bool wants_string) {
 
 /// What no key shows alone.
 void check_together(const Config& config) {
-  if (config.data.format == "lits" && config.model.name == "cosmoflow") {
-    throw UsageError(
-        "data.format = \"lits\": must be \"cosmoflow\" for model.name = \"cosmoflow\", which learns no labels");
+  const ModelConfig& model = config.model;
+  const bool unet = model.name == "unet3d";
+  const std::string format = unet ? "lits" : "cosmoflow";
+  if (config.data.format != format) {
+    throw UsageError("data.format = \"{}\": must be \"{}\" for model.name = \"{}\", which learns {}",
+                     config.data.format, format, model.name, unet ? "labels" : "no labels");
+  }
+  if (!unet && (model.width < 32 || model.width % 16 != 0)) {
+    throw UsageError("model.width = {}: must be a multiple of 16 from 32 up for model.name = \"{}\"", model.width,
+                     model.name);
+  }
+  if (!model.class_weights.empty() && static_cast<std::int64_t>(model.class_weights.size()) != model.classes) {
+    throw UsageError("model.class_weights holds {} numbers: must be model.classes, {} (or none: all 1)",
+                     model.class_weights.size(), model.classes);
   }
   if (config.data.subvolume != 0 && config.data.subvolume != config.model.width) {
     throw UsageError("data.subvolume = {}: must be model.width, {} (or 0: files are not cut)", config.data.subvolume,

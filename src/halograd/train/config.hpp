@@ -19,6 +19,13 @@ struct ModelConfig {
   std::string pool = "average";
   std::int64_t pool_window = 3;
   double batch_norm_decay = 0.999;
+  std::string norm = "batch";          ///< of the U-Net where batch_norm is true: or "instance", "group"
+  std::int64_t channels = 1;           ///< of the U-Net's input
+  std::int64_t classes = 3;            ///< it tells apart
+  std::int64_t base_channels = 32;     ///< of its first convolution
+  std::string loss = "cross_entropy";  ///< or "dice", "cross_entropy+dice"
+  std::vector<double> class_weights;   ///< of the cross entropy; empty: all 1
+  std::int64_t ignore_label = -1;      ///< voxels with it count nowhere; −1: none
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 

@@ -45,7 +45,20 @@ ConfigCheck<std::string> one_of(std::vector<std::string> built, std::vector<std:
 
 std::string check_width(std::int64_t width) {
   // Sixty-four thousand cubed is more than any machine holds, and still countable in every product made of it.
-  return width >= 32 && width <= 65536 && width % 16 == 0 ? "" : "a multiple of 16 from 32 up (to 65536)";
+  return width >= 8 && width <= 65536 && width % 8 == 0 ? "" : "a multiple of 8 (to 65536)";
+}
+
+std::string check_classes(std::int64_t classes) {
+  return classes >= 2 && classes <= 255 ? "" : "2 to 255";
+}
+
+std::string check_ignore_label(std::int64_t label) {
+  return label >= -1 && label <= 255 ? "" : "a label from 0 to 255, or -1 for none";
+}
+
+std::string check_weights(const std::vector<double>& weights) {
+  const bool right = std::ranges::all_of(weights, [](double weight) { return std::isfinite(weight) && weight >= 0; });
+  return right ? "" : "numbers from 0 up";
 }
 
 std::string check_pool_window(std::int64_t window) {
@@ -112,14 +125,23 @@ std::vector<ConfigKey> make_keys() {
   const auto not_negative = check_number("a number of 0 or more", [](double x) { return x >= 0; });
   const auto below_1 = check_number("a number from 0 to below 1", [](double x) { return x >= 0 && x < 1; });
   return {
-      model("name", &M::name, "the network", one_of({"cosmoflow"}, {"unet3d"})),
-      model("width", &M::width, "voxels along each side of a sample", check_width),
+      model("name", &M::name, "the network", one_of({"cosmoflow", "unet3d"})),
+      model("width", &M::width, "voxels along each side of a sample: a multiple of 16 (unet3d: of 8)", check_width),
       model("batch_norm", &M::batch_norm, "batch normalisation behind every convolution"),
       model("dropout_keep", &M::dropout_keep, "share of features kept; 1 switches dropout off", above_0_to_1),
       model("pool", &M::pool, "\"average\" or \"max\"", one_of({"average", "max"})),
       model("pool_window", &M::pool_window, "voxels along each side of a pool's window: 3 (padding 1) or 2 (none)",
             check_pool_window),
       model("batch_norm_decay", &M::batch_norm_decay, "of the running averages, per step", below_1),
+      model("norm", &M::norm, "of unet3d, with batch_norm: \"batch\", \"instance\" or \"group\"",
+            one_of({"batch", "instance", "group"})),
+      model("channels", &M::channels, "of unet3d's input", at_least(1)),
+      model("classes", &M::classes, "that unet3d tells apart", check_classes),
+      model("base_channels", &M::base_channels, "of unet3d's first convolution", at_least(1)),
+      model("loss", &M::loss, "of unet3d: \"cross_entropy\", \"dice\" or \"cross_entropy+dice\"",
+            one_of({"cross_entropy", "dice", "cross_entropy+dice"})),
+      model("class_weights", &M::class_weights, "of the cross entropy, by class; []: all 1", check_weights),
+      model("ignore_label", &M::ignore_label, "voxels with it count nowhere; -1: none", check_ignore_label),
       data("path", &D::path, "a directory of HDF5 files", check_not_empty),
       data("format", &D::format, "layout of the files: \"cosmoflow\" or \"lits\"", one_of({"cosmoflow", "lits"})),
       data("transform", &D::transform, "of the input: \"log1p\", \"window\" or \"none\"",

@@ -27,7 +27,7 @@ struct ConfigKey {
   std::string table;
   std::string name;
   std::variant<ConfigField<bool>, ConfigField<std::int64_t>, ConfigField<double>, ConfigField<std::string>,
-               ConfigField<std::array<double, 2>>, ConfigField<std::array<double, 3>>>
+               ConfigField<std::array<double, 2>>, ConfigField<std::array<double, 3>>, ConfigField<std::vector<double>>>
       field;
   std::string doc;  ///< what it means, in a few words
 

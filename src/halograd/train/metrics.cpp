@@ -117,13 +117,15 @@ void MetricsLog::write(const StepMetrics& step) {
 }
 
 void MetricsLog::write(const EpochMetrics& epoch) {
-  write_line({{"event", "epoch"},
-              {"epoch", epoch.epoch},
-              {"train_loss", epoch.train_loss},
-              {"validation_loss", epoch.validation_loss},
-              {"seconds", epoch.seconds},
-              {"samples_per_second", epoch.samples_per_second},
-              {"file_bytes", epoch.file_bytes}});
+  Json event{{"event", "epoch"},
+             {"epoch", epoch.epoch},
+             {"train_loss", epoch.train_loss},
+             {"validation_loss", epoch.validation_loss},
+             {"seconds", epoch.seconds},
+             {"samples_per_second", epoch.samples_per_second},
+             {"file_bytes", epoch.file_bytes}};
+  if (!epoch.dice.is_null()) event["validation_dice"] = epoch.dice;
+  write_line(event);
 }
 
 void MetricsLog::write_test(const nlohmann::ordered_json& metrics) {

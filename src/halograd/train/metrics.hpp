@@ -1,6 +1,6 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -41,7 +41,8 @@ struct EpochMetrics {
   double validation_loss = 0;  ///< written as null where not finite (no validation samples)
   double seconds = 0;
   double samples_per_second = 0;
-  std::int64_t file_bytes = 0;  ///< of voxels that all ranks read from files, validation's too; 0 with a warm store
+  std::int64_t file_bytes = 0;    ///< of voxels that all ranks read from files, validation's too; 0 with a warm store
+  nlohmann::ordered_json dice{};  ///< by class, on validation; null: the network does not segment
 };
 
 /// How far a resumed run has come: steps from `step` on and epochs from `epoch` on are yet to be done.

@@ -3,6 +3,7 @@
 #include "halograd/core/error.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/models/cosmoflow.hpp"
+#include "halograd/models/unet3d.hpp"
 
 #include <algorithm>
 
@@ -54,7 +55,33 @@ Config load_same_config(const Communicator& world, const std::filesystem::path& 
   return config;
 }
 
+namespace {
+
+SegmentationLoss segmentation_loss(const ModelConfig& model) {
+  return {.cross_entropy = model.loss == "dice" ? 0.0 : 1.0,
+          .dice = model.loss == "cross_entropy" ? 0.0 : 1.0,
+          .class_weights = model.class_weights,
+          .ignore_label = static_cast<int>(model.ignore_label)};
+}
+
+UnetNorm unet_norm(const ModelConfig& model) {
+  if (!model.batch_norm) return UnetNorm::none;
+  if (model.norm == "instance") return UnetNorm::instance;
+  return model.norm == "group" ? UnetNorm::group : UnetNorm::batch;
+}
+
+}  // namespace
+
 Network build_network(const ModelConfig& model) {
+  if (model.name == "unet3d") {
+    return unet3d({.width = model.width,
+                   .channels = model.channels,
+                   .classes = model.classes,
+                   .base_channels = model.base_channels,
+                   .norm = unet_norm(model),
+                   .batch_norm_decay = model.batch_norm_decay,
+                   .loss = segmentation_loss(model)});
+  }
   return cosmoflow({.width = model.width,
                     .batch_norm = model.batch_norm,
                     .dropout_keep = static_cast<float>(model.dropout_keep),
@@ -89,8 +116,10 @@ ValueTransform value_transform(const DataConfig& data) {
   return {.kind = kind, .window = data.intensity_window};
 }
 
-FeedOptions feed_options(const DataConfig& data) {
+FeedOptions feed_options(const Config& config) {
+  const DataConfig& data = config.data;
   FeedOptions options{.transform = value_transform(data)};
+  options.labels = {config.model.classes, static_cast<int>(config.model.ignore_label)};
   for (std::size_t i = 0; i < 3; ++i) options.augment.flip[i] = data.augment_flip.find("dhw"[i]) != std::string::npos;
   options.augment.scale = data.augment_scale;
   options.augment.shift = data.augment_shift;

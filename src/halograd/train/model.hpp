@@ -27,8 +27,8 @@ DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape)
 /// What [data] wants done to each number of the input.
 ValueTransform value_transform(const DataConfig& data);
 
-/// How [data] wants samples read, transformed, augmented and kept.
-FeedOptions feed_options(const DataConfig& data);
+/// How [data] wants samples read, changed and kept, and [model] their labels.
+FeedOptions feed_options(const Config& config);
 
 /// How many numbers `array` has.
 std::int64_t element_count(const NamedArray& array);

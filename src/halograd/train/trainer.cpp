@@ -18,9 +18,10 @@ constexpr const char* samples_counter = "data/samples";
 /// Whether a change of this key would make another run of it: another network, other data, another order, another
 /// optimiser.
 bool makes_another_run(const std::string& key) {
-  return key.starts_with("model.") || key == "data.split" || key == "data.seed" || key == "data.transform" ||
-         key == "data.subvolume" || key == "train.batch_size" || key == "train.seed" || key == "train.optimizer" ||
-         key == "train.momentum" || key == "parallel.batch_norm_statistics";
+  return key.starts_with("model.") || key.starts_with("data.augment_") || key == "data.split" || key == "data.seed" ||
+         key == "data.format" || key == "data.transform" || key == "data.intensity_window" || key == "data.subvolume" ||
+         key == "train.batch_size" || key == "train.seed" || key == "train.optimizer" || key == "train.momentum" ||
+         key == "parallel.batch_norm_statistics";
 }
 
 /// Refuses to go on from a checkpoint of another run.
@@ -44,6 +45,12 @@ std::int64_t decay_steps(const TrainConfig& train, std::int64_t batches_per_epoc
   const std::int64_t epochs =
       std::min(train.lr_decay_epochs, std::numeric_limits<std::int64_t>::max() / batches_per_epoch);
   return epochs * batches_per_epoch;
+}
+
+/// ", mean Dice 0.87", of a network that segments.
+std::string dice_text(const nlohmann::ordered_json& metrics) {
+  const auto dice = metrics.find("mean_dice");
+  return dice == metrics.end() || dice->is_null() ? "" : fmt::format(", mean Dice {:.3f}", dice->get<double>());
 }
 
 ExecutorOptions trainer_options(const Config& config, std::int64_t ranks) {
@@ -135,7 +142,7 @@ void Trainer::open_feed() {
                               .first_batch = state_.batch};
   if (options_.max_steps) schedule.steps = *options_.max_steps - state_.step;
   const std::int64_t batch = std::min(config_.train.batch_size, samples_in(Split::train));
-  feed_.emplace(executor_, executor_.prepare(Mode::train, batch), dataset_, feed_options(config_.data),
+  feed_.emplace(executor_, executor_.prepare(Mode::train, batch), dataset_, feed_options(config_),
                 RunSchedule(dataset_, schedule));
 }
 
@@ -228,7 +235,7 @@ void Trainer::run_step() {
 void Trainer::finish_epoch() {
   progress_.pause();
   const Evaluation validation = evaluate(executor_, *feed_, dataset_, Split::validation);
-  if (!validation.predictions.empty() && !std::isfinite(validation.loss)) {
+  if (validation.samples > 0 && !std::isfinite(validation.loss)) {
     throw not_finite("the validation loss", validation.loss);
   }
   const double train_loss = epoch_loss_sum_ / static_cast<double>(epoch_samples_);
@@ -242,9 +249,11 @@ void Trainer::finish_epoch() {
                                  .validation_loss = validation.loss,
                                  .seconds = epoch_seconds_,
                                  .samples_per_second = speed,
-                                 .file_bytes = static_cast<std::int64_t>(file_bytes)});
+                                 .file_bytes = static_cast<std::int64_t>(file_bytes),
+                                 .dice = validation.metrics.value("dice", nlohmann::ordered_json())});
     progress_.line(
-        format_epoch(state_.epoch, config_.train.epochs, train_loss, validation.loss, epoch_seconds_, speed));
+        format_epoch(state_.epoch, config_.train.epochs, train_loss, validation.loss, epoch_seconds_, speed) +
+        dice_text(validation.metrics));
   }
   ++state_.epoch;
   state_.batch = 0;
@@ -306,13 +315,12 @@ void Trainer::write_checkpoint(bool best) {
 
 void Trainer::finish_run() {
   const Evaluation test = evaluate(executor_, *feed_, dataset_, Split::test);
-  if (!test.predictions.empty() && !std::isfinite(test.loss)) {
+  if (test.samples > 0 && !std::isfinite(test.loss)) {
     throw not_finite("the test loss", test.loss);
   }
   if (!leads()) return;
-  const nlohmann::ordered_json metrics = cosmology_metrics(test);
-  metrics_->write_test(metrics);
-  progress_.line("test: " + metrics.dump());
+  metrics_->write_test(test.metrics);
+  progress_.line("test: " + test.metrics.dump());
   progress_.line("results in " + directory_.root().string());
 }
 
