@@ -102,6 +102,20 @@ TEST(Summary, PlansAnyRanksInOneProcess) {
   EXPECT_GT(many.at("arena_bytes").get<double>(), one.at("arena_bytes").get<double>() / 16 * 0.9);
 }
 
+TEST(Summary, OfTheUnetTellsItsCopies) {
+  const auto json = nlohmann::json::parse(run_halograd("summary unet3d --width 40 --grid 2x1x1 --json").out);
+  EXPECT_EQ(json.at("parameters"), 19070560);
+  EXPECT_EQ(json.at("batch_norm"), true);
+  EXPECT_EQ(json.at("layers").back().at("kind"), "cross entropy");
+  // Where cuts do not agree, the upsampled tensor moves; else it is copied beside its skip.
+  EXPECT_EQ(json.at("reshards"), nlohmann::json({"concat1 reshard: deconv1 moves to other cuts into 2x1x1 parts"}));
+  EXPECT_EQ(json.at("copies").size(), 2);
+  const ProgramRun text = run_halograd("summary unet3d --width 256");
+  EXPECT_TRUE(holds(text.out, "(19,070,560)")) << text.out;
+  EXPECT_TRUE(holds(text.out, "3.126e+04 GFlop forward")) << text.out;
+  EXPECT_TRUE(holds(text.out, "concat3 copy: deconv3 is copied within each rank")) << text.out;
+}
+
 TEST(Summary, TakesAConfigurationFile) {
   const TemporaryDirectory directory;
   const auto file = directory / "run.toml";
