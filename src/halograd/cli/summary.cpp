@@ -66,8 +66,9 @@ void add_placements(const Plan& plan, Summary& summary) {
     const auto from = std::ranges::find(plan.placements, place.copied_from, &LayerPlacement::name);
     const std::string before = from == plan.placements.end() ? plan.grid.spatial_name() : from->partition;
     if (place.resharded) {
-      summary.reshards.push_back(
-          fmt::format("{}: {} moves from {} to {} parts", place.name, place.copied_from, before, place.partition));
+      const std::string to = before == place.partition ? fmt::format("to other cuts into {} parts", before)
+                                                       : fmt::format("from {} to {} parts", before, place.partition);
+      summary.reshards.push_back(fmt::format("{}: {} moves {}", place.name, place.copied_from, to));
     } else {
       summary.copies.push_back(fmt::format("{}: {} is copied within each rank", place.name, place.copied_from));
     }
