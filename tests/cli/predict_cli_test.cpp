@@ -159,8 +159,8 @@ TEST_F(PredictCli, bad_scans_are_named_and_nothing_is_left) {
   scan(ras, good);
   const auto refused = [&](const std::filesystem::path& input, const std::vector<std::string>& words) {
     SCOPED_TRACE(input);
-    expect_failure(run_on(2, command(input, out("a.nii"), "--grid 2x1x1")), 3, words);
-    expect_failure(run_halograd(command(input, out("a.nii"), "--preview " + out("a.png").string())), 3, words);
+    const std::string preview = "--preview " + out("a.png").string();
+    expect_failure(run_on(2, command(input, out("a.nii"), "--grid 2x1x1 " + preview)), 3, words);
   };
   refused(work_ / "none.nii.gz", {"none.nii.gz: no such file"});
   refused(config(), {"config.toml: neither a NIfTI image nor a converted case", "expected .nii, .nii.gz or .hdf5"});

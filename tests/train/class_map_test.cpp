@@ -12,7 +12,7 @@ namespace {
 TEST(ClassMap, a_voxel_is_of_the_class_with_the_largest_logit_the_first_of_equals) {
   const std::vector<float> logits{1, 2, 3, 2, 2, 1, -1, -3, -1, 0, 5, 5};
   EXPECT_EQ(predicted_classes(logits, 3), (std::vector<std::uint8_t>{2, 0, 0, 1}));
-  EXPECT_EQ(predicted_classes(logits, 2), (std::vector<std::uint8_t>{1, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(predicted_classes(logits, 2), (std::vector<std::uint8_t>{1, 0, 0, 0, 1, 0}));
 }
 
 TEST(ClassMap, logits_that_are_not_finite_say_nothing) {
