@@ -1,7 +1,7 @@
 #include "halograd/core/parallel.hpp"
+#include "halograd/train/class_map.hpp"
 #include "halograd/train/evaluation_metrics.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace halograd {
@@ -75,7 +75,7 @@ private:
       for (std::int64_t voxel = begin; voxel < end; ++voxel) {
         if (labels[voxel] == ignore_label_) continue;
         const float* const row = logits + voxel * static_cast<std::int64_t>(classes_);
-        const auto best = static_cast<std::size_t>(std::max_element(row, row + classes_) - row);
+        const std::size_t best = predicted_class(row, static_cast<std::int64_t>(classes_));
         const auto label = static_cast<std::size_t>(labels[voxel]);
         ++mine[best * count_kinds + predicted];
         ++mine[label * count_kinds + labelled];

@@ -71,6 +71,11 @@ TEST(Orientation, the_resampled_grid_lies_where_the_file_lies) {
   }
 }
 
+TEST(Orientation, a_voxel_has_the_room_its_axes_span) {
+  EXPECT_DOUBLE_EQ(voxel_volume({{{0, -2, 0, 5}, {3, 0, 0, 6}, {0, 0, 0.5, 7}, {0, 0, 0, 1}}}), 3);
+  EXPECT_DOUBLE_EQ(voxel_volume({{{2, 0, 0, 0}, {0, 3, 0, 0}, {0, 4, -0.5, 0}, {0, 0, 0, 1}}}), 3) << "oblique";
+}
+
 TEST(Orientation, places_are_compared_at_the_corners) {
   const FileShape shape = {100, 100, 100};
   const Affine a = {{{1, 0, 0, 5}, {0, 1, 0, 6}, {0, 0, 1, 7}, {0, 0, 0, 1}}};

@@ -13,13 +13,14 @@ std::vector<std::uint8_t> restore_labels(std::span<const std::uint8_t> labels, s
   return restored;
 }
 
-void write_label_map(const std::filesystem::path& file, std::span<const std::uint8_t> labels, std::int64_t width,
-                     const NiftiHeader& original) {
-  const std::string name = file.filename().string();
-  if (!name.ends_with(".nii") && !name.ends_with(".nii.gz")) {
+std::vector<std::uint8_t> write_label_map(const std::filesystem::path& file, std::span<const std::uint8_t> labels,
+                                          std::int64_t width, const NiftiHeader& original) {
+  if (!has_nifti_name(file)) {
     throw UsageError("{}: a label map can't have that name; expected .nii or .nii.gz", file.string());
   }
-  write_nifti(file, original, restore_labels(labels, width, original));
+  std::vector<std::uint8_t> restored = restore_labels(labels, width, original);
+  write_nifti(file, original, restored);
+  return restored;
 }
 
 }  // namespace halograd

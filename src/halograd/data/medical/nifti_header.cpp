@@ -121,13 +121,17 @@ void check_is_file(const std::filesystem::path& file) {
   if (std::filesystem::file_size(file, code) == 0) {
     throw DataError("{}: is empty; expected a NIfTI file", file.string());
   }
-  const std::string name = file.filename().string();
-  if (!name.ends_with(".nii") && !name.ends_with(".nii.gz")) {
+  if (!has_nifti_name(file)) {
     throw DataError("{}: has another name than NIfTI files have; expected .nii or .nii.gz", file.string());
   }
 }
 
 }  // namespace
+
+bool has_nifti_name(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".nii") || name.ends_with(".nii.gz");
+}
 
 NiftiHeader read_nifti_header(const std::filesystem::path& file) {
   silence_nifti();

@@ -42,6 +42,9 @@ struct NiftiHeader {
   }
 };
 
+/// Whether a file is called as NIfTI files are: .nii or .nii.gz.
+bool has_nifti_name(const std::filesystem::path& file);
+
 /// Reads the header of a NIfTI-1 file (`.nii`, `.nii.gz`): the affine from the sform, else the qform, else the spacing;
 /// a slope of 0 or NaN is no scaling. Not collective. Throws DataError naming the file where it is missing, no NIfTI-1
 /// file, has a fourth dimension, or voxels that are no real numbers (complex, RGB).

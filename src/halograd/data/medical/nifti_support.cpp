@@ -6,9 +6,11 @@
 
 namespace halograd {
 
-NiftiStream::NiftiStream(const std::filesystem::path& file, const char* mode, bool compressed) : name_(file.string()) {
+NiftiStream::NiftiStream(const std::filesystem::path& file, const char* mode, bool compressed,
+                         const std::filesystem::path& name)
+    : name_(name.string()) {
   silence_nifti();
-  stream_ = znzopen(name_.c_str(), mode, compressed ? 1 : 0);
+  stream_ = znzopen(file.c_str(), mode, compressed ? 1 : 0);
   if (!znz_isnull(stream_)) return;
   const std::string reason = std::generic_category().message(errno);
   if (mode[0] == 'r') throw DataError("{}: cannot be opened ({}); expected a readable NIfTI file", name_, reason);

@@ -25,8 +25,11 @@ using NiftiImage = std::unique_ptr<nifti_image, NiftiImageFree>;
 /// A plain or, by its name, compressed file that is closed on the way out.
 class NiftiStream {
 public:
-  /// `mode` is fopen's. Throws DataError where a file can't be read, ResourceError where it can't be written.
-  NiftiStream(const std::filesystem::path& file, const char* mode, bool compressed);
+  /// `mode` is fopen's; `name` is what messages call it. Throws DataError where a file can't be read, ResourceError
+  /// where it can't be written.
+  NiftiStream(const std::filesystem::path& file, const char* mode, bool compressed, const std::filesystem::path& name);
+  NiftiStream(const std::filesystem::path& file, const char* mode, bool compressed)
+      : NiftiStream(file, mode, compressed, file) {}
   ~NiftiStream();
   NiftiStream(const NiftiStream&) = delete;
   NiftiStream& operator=(const NiftiStream&) = delete;

@@ -79,7 +79,7 @@ void write_voxels(const std::filesystem::path& file, const NiftiHeader& geometry
   constexpr std::array<char, 4> no_extension{};
   const std::filesystem::path partial = file.parent_path() / fmt::format(".{}.partial", file.filename().string());
   try {
-    NiftiStream stream(partial, "wb4", is_compressed(file));
+    NiftiStream stream(partial, "wb4", is_compressed(file), file);
     stream.write(&raw, sizeof raw);
     stream.write(no_extension.data(), no_extension.size());
     stream.write(voxels.data(), static_cast<std::int64_t>(voxels.size_bytes()));

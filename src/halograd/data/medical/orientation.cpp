@@ -21,6 +21,12 @@ double cosine(const Affine& affine, int axis, int world) {
   return affine[static_cast<std::size_t>(world)][static_cast<std::size_t>(axis)] / length(affine, axis);
 }
 
+/// Of the columns, each an axis of the file.
+double determinant(const Affine& a) {
+  return a[0][0] * (a[1][1] * a[2][2] - a[1][2] * a[2][1]) - a[0][1] * (a[1][0] * a[2][2] - a[1][2] * a[2][0]) +
+         a[0][2] * (a[1][0] * a[2][1] - a[1][1] * a[2][0]);
+}
+
 std::array<double, 3> place(const Affine& affine, const std::array<double, 3>& index) {
   std::array<double, 3> point{};
   for (std::size_t row = 0; row < 3; ++row) {
@@ -39,11 +45,7 @@ bool is_regular(const Affine& affine) {
   for (int axis = 0; axis < 3; ++axis) {
     if (!(length(affine, axis) > 0)) return false;
   }
-  const auto c = [&](int axis, int world) { return cosine(affine, axis, world); };
-  const double volume = c(0, 0) * (c(1, 1) * c(2, 2) - c(2, 1) * c(1, 2)) -
-                        c(1, 0) * (c(0, 1) * c(2, 2) - c(2, 1) * c(0, 2)) +
-                        c(2, 0) * (c(0, 1) * c(1, 2) - c(1, 1) * c(0, 2));
-  return std::abs(volume) > 1e-3;
+  return std::abs(determinant(affine)) > 1e-3 * length(affine, 0) * length(affine, 1) * length(affine, 2);
 }
 
 Orientation orientation_of(const Affine& affine) {
@@ -109,6 +111,10 @@ Affine resampled_affine(const Affine& affine, const FileShape& shape, std::int64
 
 std::array<double, 3> spacing_of(const Affine& affine) {
   return {length(affine, 0), length(affine, 1), length(affine, 2)};
+}
+
+double voxel_volume(const Affine& affine) {
+  return std::abs(determinant(affine));
 }
 
 bool same_place(const Affine& a, const Affine& b, const FileShape& shape) {

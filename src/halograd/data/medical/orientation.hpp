@@ -51,6 +51,9 @@ Affine resampled_affine(const Affine& affine, const FileShape& shape, std::int64
 /// Millimetres between neighbouring voxels along each axis of `affine`.
 std::array<double, 3> spacing_of(const Affine& affine);
 
+/// Cubic millimetres of a voxel.
+double voxel_volume(const Affine& affine);
+
 /// Whether both affines put all corners of a volume at the same place, within a twentieth of a voxel.
 bool same_place(const Affine& a, const Affine& b, const FileShape& shape);
 
