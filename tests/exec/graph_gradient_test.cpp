@@ -27,10 +27,31 @@ Network graph(const SegmentationLoss& loss) {
   return net;
 }
 
-class GraphGradient : public testing::TestWithParam<SegmentationLoss> {};
+/// Dense blocks: what a join holds is read again by layers that need its values backward, so that no gradient may be
+/// written over it.
+Network dense_block(const SegmentationLoss& loss) {
+  Network net({1, {4, 6, 4}});
+  net.add("conv1", Convolution{3});
+  const NodeId first = net.add("norm1", GroupNorm{});
+  net.add("norm2", BatchNorm{}, {first});
+  const NodeId second = net.add("conv2", Convolution{2});
+  const NodeId join = net.add("join1", Concatenation{}, {first, second});
+  net.add("norm3", GroupNorm{}, {join});
+  const NodeId third = net.add("conv3", Convolution{2});
+  net.add("join2", Concatenation{}, {join, third, third});
+  net.add("norm4", BatchNorm{});
+  net.add("conv4", Convolution{3});
+  net.add("loss", loss);
+  return net;
+}
+
+using Build = Network (*)(const SegmentationLoss&);
+
+class GraphGradient : public testing::TestWithParam<std::tuple<Build, SegmentationLoss>> {};
 
 TEST_P(GraphGradient, IsTheSlopeOfTheLoss) {
-  Executor executor(graph(GetParam()), Communicator::self(), {.backend = Backend::reference, .seed = 2});
+  const auto& [build, loss] = GetParam();
+  Executor executor(build(loss), Communicator::self(), {.backend = Backend::reference, .seed = 2});
   const test::RandomBatch batch(executor.prepare(Mode::train, 3), 9);
   ParameterStore& parameters = executor.parameters();
   const auto count = static_cast<std::size_t>(parameters.trainable_elements());
@@ -63,9 +84,11 @@ TEST_P(GraphGradient, IsTheSlopeOfTheLoss) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Losses, GraphGradient,
-                         testing::Values(SegmentationLoss{}, SegmentationLoss{.cross_entropy = 0, .dice = 1},
-                                         SegmentationLoss{.dice = 0.5, .class_weights = {1, 4, 2}, .ignore_label = 2}));
+INSTANTIATE_TEST_SUITE_P(
+    Graphs, GraphGradient,
+    testing::Combine(testing::Values(&graph, &dense_block),
+                     testing::Values(SegmentationLoss{}, SegmentationLoss{.cross_entropy = 0, .dice = 1},
+                                     SegmentationLoss{.dice = 0.5, .class_weights = {1, 4, 2}, .ignore_label = 2})));
 
 }  // namespace
 }  // namespace halograd

@@ -117,7 +117,14 @@ Network random_graph(Draw& draw, const GlobalShape& input, bool norm_behind_conv
   }
   NodeId up{static_cast<std::int64_t>(net.nodes().size()) - 1};
   if (draw(0, 2) == 0) up = net.add("up_relu", LeakyRelu{0.2F});
-  switch (draw(0, 3)) {
+  if (draw(0, 2) == 0) skip = net.add("again", LeakyRelu{0.4F}, {skip});
+  switch (draw(0, 4)) {
+    case 4: {  // what the join holds is read again, by a layer that needs it backward
+      const NodeId inner = net.add("inner", Concatenation{}, {up, skip});
+      const NodeId relu = net.add("inner_relu", LeakyRelu{0.3F}, {inner});
+      net.add("join", Concatenation{}, {inner, relu});
+      break;
+    }
     case 0: net.add("join", Concatenation{}, {up, skip}); break;
     case 1: net.add("join", Sum{}, {up, skip}); break;
     case 2: net.add("join", Concatenation{}, {NodeId{-1}, skip, up}); break;
@@ -127,6 +134,7 @@ Network random_graph(Draw& draw, const GlobalShape& input, bool norm_behind_conv
     }
   }
   if (draw(0, 2) == 0) add_norm(draw, net, "norm3");
+  if (draw(0, 2) == 0) net.add("join_relu", LeakyRelu{0.2F});
   net.add("conv3", Convolution{3});
   const NodeId third{static_cast<std::int64_t>(net.nodes().size()) - 1};
   if (draw(0, 1) == 0) {

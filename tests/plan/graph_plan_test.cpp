@@ -136,6 +136,18 @@ TEST(GraphPlan, MessagesMatchBetweenRanks) {
   }
 }
 
+TEST(GraphPlan, WhatNothingLearnsFromHasNoBackwardPass) {
+  Network net({2, Extent::cube(8)});
+  const NodeId conv = net.add("conv1", Convolution{2});
+  net.add("join", Concatenation{}, {NodeId{-1}, conv});
+  net.add("conv2", Convolution{2});
+  net.add("loss", SegmentationLoss{});
+  const Plan plan = compile(net, {.grid = {1, 2, 1, 1}, .rank = 1});
+  EXPECT_EQ(named(plan.convolutions, "conv1").dx, no_buffer);  // it reads a copy of the input
+  EXPECT_GE(named(plan.convolutions, "conv2").dx, 0);
+  EXPECT_EQ(std::ranges::count(plan.exchanges, std::string("conv1 gradient return"), &ExchangePlan::name), 0);
+}
+
 TEST(GraphPlan, NothingMayBeLeftOver) {
   Network net({1, Extent::cube(8)});
   const NodeId conv = net.add("conv1", Convolution{2});

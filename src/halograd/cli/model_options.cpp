@@ -26,7 +26,7 @@ Config named_model(const std::string& model) {
     throw UsageError("unknown model {}; there are cosmoflow and unet3d, or name a configuration file (.toml)", model);
   }
   config.model.name = model;
-  const bool unet = model == "unet3d";  // which has no form without batch norm
+  const bool unet = model == "unet3d";  // always with batch norm, as published
   config.model.batch_norm = unet;
   if (unet) config.data.format = "lits";
   config.train.batch_size = 1;

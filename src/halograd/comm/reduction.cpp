@@ -2,7 +2,6 @@
 
 #include "halograd/comm/mpi_sum.hpp"
 #include "halograd/comm/shared_sum.hpp"
-#include "halograd/core/error.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -11,19 +10,19 @@ namespace halograd {
 
 template <typename T>
 struct SumReduction<T>::Implementation {
-  std::int64_t largest_count = 0;
+  std::int64_t usual_count = 0;
   std::optional<comm::SharedSum<T>> shared;  // neither: one rank alone
   std::optional<comm::MpiSum<T>> mpi;
 };
 
 template <typename T>
-SumReduction<T>::SumReduction(const Communicator& communicator, std::int64_t largest_count)
+SumReduction<T>::SumReduction(const Communicator& communicator, std::int64_t usual_count)
     : implementation_(std::make_unique<Implementation>()) {
   auto& self = *implementation_;
-  self.largest_count = largest_count;
+  self.usual_count = std::max<std::int64_t>(1, usual_count);
   if (communicator.size() == 1) return;
-  self.shared = comm::SharedSum<T>::make(communicator, largest_count);
-  if (!self.shared) self.mpi.emplace(communicator, largest_count);
+  self.shared = comm::SharedSum<T>::make(communicator, self.usual_count);
+  if (!self.shared) self.mpi.emplace(communicator, self.usual_count);
 }
 
 template <typename T>
@@ -36,16 +35,14 @@ SumReduction<T>& SumReduction<T>::operator=(SumReduction&&) noexcept = default;
 template <typename T>
 void SumReduction<T>::run(T* values, std::int64_t count, bool contributes) {
   auto& self = *implementation_;
-  if (count < 0 || count > self.largest_count) {
-    throw UsageError("reduction of {} values, made for at most {}", count, self.largest_count);
+  if (!self.shared && !self.mpi) {
+    if (!contributes) std::fill_n(values, count, T{0});
+    return;
   }
-  if (count == 0) return;
-  if (self.shared)
-    self.shared->run(values, count, contributes);
-  else if (self.mpi)
-    self.mpi->run(values, count, contributes);
-  else if (!contributes)
-    std::fill_n(values, count, T{0});
+  for (std::int64_t at = 0; at < count; at += self.usual_count) {
+    const std::int64_t piece = std::min(self.usual_count, count - at);
+    self.shared ? self.shared->run(values + at, piece, contributes) : self.mpi->run(values + at, piece, contributes);
+  }
 }
 
 template class SumReduction<float>;

@@ -6,14 +6,14 @@
 
 namespace halograd {
 
-/// A standing sum over the ranks of a communicator of vectors up to a fixed length, in pieces, through shared memory
-/// where all ranks sit on one node. Adds in rank order, so that the result has the same bits on every rank and in every
+/// A standing sum over the ranks of a communicator of vectors, in pieces, through shared memory where all ranks sit on
+/// one node. Adds in rank order, so that the result has the same bits on every rank and in every
 /// run. Does not allocate after it was made.
 template <typename T>  // float or double
 class SumReduction {
 public:
-  /// Collective.
-  SumReduction(const Communicator& communicator, std::int64_t largest_count);
+  /// Collective. Vectors longer than `usual_count` are summed in several runs.
+  SumReduction(const Communicator& communicator, std::int64_t usual_count);
   ~SumReduction();
   SumReduction(SumReduction&&) noexcept;
   SumReduction& operator=(SumReduction&&) noexcept;

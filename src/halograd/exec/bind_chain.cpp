@@ -82,13 +82,9 @@ void BoundPlan::make_chain_state(const ChainUnit& unit) {
   chains_.push_back(std::move(state));
 }
 
-/// In pieces that the fabric's sums hold: a mini-batch may have more samples than those were made for.
 void BoundPlan::sum_over_ranks(const ChainUnit& unit, double* values, std::int64_t count) {
   SumReduction<double>& sum = unit.statistics_world ? to_.fabric->world_sum() : to_.fabric->group_sum();
-  const std::int64_t piece = to_.fabric->largest_statistics();
-  for (std::int64_t at = 0; at < count; at += piece) {
-    sum.run(values + at, std::min(piece, count - at), unit.contributes);
-  }
+  sum.run(values, count, unit.contributes);
 }
 
 /// The two sums of DESIGN's rule: the mean first, then M2 + n (mean_i − mean)², never E[x²] − E[x]².

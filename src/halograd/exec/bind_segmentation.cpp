@@ -33,15 +33,11 @@ void BoundPlan::sum_segmentation(const SegmentationUnit& unit, SegmentationState
   const auto begin = sums.begin() + shared;
   const auto place = begin + plan_.samples.first * per_sample;
   if (plan_.samples.count == 0) std::fill(sums.begin(), sums.end(), 0.0);
-  std::copy_backward(begin, sums.begin() + own, place + (own - shared));
+  if (place != begin) std::copy_backward(begin, sums.begin() + own, place + (own - shared));
   std::fill(begin, place, 0.0);
   std::fill(place + (own - shared), sums.end(), 0.0);
   if (to_.fabric != nullptr) {
-    const auto count = static_cast<std::int64_t>(sums.size());
-    const std::int64_t piece = to_.fabric->largest_statistics();
-    for (std::int64_t at = 0; at < count; at += piece) {
-      to_.fabric->world_sum().run(sums.data() + at, std::min(piece, count - at), unit.contributes);
-    }
+    to_.fabric->world_sum().run(sums.data(), static_cast<std::int64_t>(sums.size()), unit.contributes);
   }
   state.outcome = finish_segmentation(unit.desc, plan_.batch, sums, state.dice);
   loss_ = state.outcome.loss;

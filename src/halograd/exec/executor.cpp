@@ -9,6 +9,9 @@
 namespace halograd {
 namespace {
 
+/// Sums of a loss on labels are longer than statistics of few channels.
+constexpr std::int64_t smallest_sum = 4096;
+
 CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mode, std::int64_t batch) {
   return {.grid = options.grid,
           .rank = rank,
@@ -46,7 +49,7 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     }
   });
   if (world_.size() > 1) {
-    std::int64_t widest = 1;
+    std::int64_t widest = smallest_sum / 2;
     for (const ParameterPlan& entry : parameters_->parameters()) {
       if (entry.spec.dims.size() == 1) widest = std::max(widest, entry.spec.dims.front());
     }

@@ -6,9 +6,7 @@ namespace halograd {
 
 Fabric::Fabric(const Communicator& world, const ProcessGrid& grid, std::int64_t largest_statistics,
                std::int64_t largest_bucket)
-    : largest_statistics_(largest_statistics),
-      world_(world.duplicate()),
-      group_(world.split(static_cast<int>(grid.place(world.rank()).group), world.rank())) {
+    : world_(world.duplicate()), group_(world.split(static_cast<int>(grid.place(world.rank()).group), world.rank())) {
   world_sum_.emplace(world_, largest_statistics);
   group_sum_.emplace(group_, largest_statistics);
   gradient_sum_.emplace(world.duplicate(), largest_bucket);

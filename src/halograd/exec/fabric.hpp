@@ -20,7 +20,6 @@ public:
 
   /// The ranks that share this rank's samples, numbered as Site and Transfer::peer do.
   [[nodiscard]] const Communicator& group() const { return group_; }
-  [[nodiscard]] std::int64_t largest_statistics() const { return largest_statistics_; }
   [[nodiscard]] Lane& halo_lane() { return *halo_lane_; }
   [[nodiscard]] Lane& gradient_lane() { return *gradient_lane_; }
   [[nodiscard]] SumReduction<double>& world_sum() { return *world_sum_; }
@@ -28,7 +27,6 @@ public:
   [[nodiscard]] SumReduction<float>& gradient_sum() { return *gradient_sum_; }
 
 private:
-  std::int64_t largest_statistics_;
   Communicator world_;
   Communicator group_;
   std::optional<SumReduction<double>> world_sum_;

@@ -65,8 +65,8 @@ private:
 /// The figures of the paper's Table I for one sample of `network`.
 struct PaperFigures {
   double convolution_forward_flops = 0;
-  double convolution_flops = 0;  ///< forward and the two backward passes of every convolution and deconvolution
-  double memory_bytes = 0;       ///< 8 bytes × (2·input + every convolution, activation, pooling and dense output)
+  double convolution_flops = 0;        ///< forward and the two backward passes of every convolution and deconvolution
+  double memory_bytes = 0;             ///< 8 bytes × (2·input + every output but normalisations' and joins')
   double memory_bytes_with_norms = 0;  ///< and every normalisation's
 };
 PaperFigures paper_figures(const Network& network);

@@ -16,6 +16,7 @@ void Compiler::emit_backward() {
     throw UsageError("training needs a loss: end the network with one");
   }
   for (std::size_t i = stages_.size(); i-- > 0;) {
+    if (!output_of(i).wants_gradient) continue;
     switch (stages_[i].stage().kind) {
       case StageKind::convolution: backward_convolution(i); break;
       case StageKind::chain: backward_chain(i); break;
@@ -25,17 +26,11 @@ void Compiler::emit_backward() {
       case StageKind::copy: backward_copy(i); break;
       case StageKind::flatten: backward_flatten(i); break;
       case StageKind::dense: backward_dense(i); break;
-      case StageKind::loss: begin_gradient(stages_[i].stage().inputs.front()); break;  // over the prediction
+      case StageKind::loss: break;  // the loss step has left its gradient over the prediction
     }
     finish_parameters(i);
   }
   close_bucket();
-}
-
-void Compiler::begin_gradient(StageId id) {
-  tensor(id).gradient_begun = true;
-  if (id == network_input || state(id).stage().kind != StageKind::concatenation) return;
-  for (const StageId joined : state(id).stage().inputs) begin_gradient(joined);
 }
 
 /// What backward wrote into the margins of an input's gradient belongs to neighbours: sends it home.
@@ -49,7 +44,6 @@ int Compiler::return_margins(std::size_t stage) {
 
 void Compiler::backward_convolution(std::size_t stage) {
   const StageState& at = stages_[stage];
-  begin_gradient(at.stage().inputs.front());
   if (idle()) return;
   const ConvolutionUnit& unit = plan_.convolutions[static_cast<std::size_t>(at.unit)];
   int home = -1;
@@ -73,7 +67,6 @@ void Compiler::backward_convolution(std::size_t stage) {
 
 void Compiler::backward_upsample(std::size_t stage) {
   const StageState& at = stages_[stage];
-  begin_gradient(at.stage().inputs.front());
   const UpsampleUnit& unit = plan_.upsamples[static_cast<std::size_t>(at.unit)];
   if (idle() || unit.dx < 0) return;
   emit({.kind = StepKind::upsample_backward,
@@ -83,36 +76,33 @@ void Compiler::backward_upsample(std::size_t stage) {
   wait_exchange(return_margins(stage), Phase::backward);
 }
 
-/// Each of the tensors added gets the sum's gradient.
+/// Each of the tensors added gets the sum's gradient; of one added twice, the last reader comes first.
 void Compiler::backward_sum(std::size_t stage) {
   const Stage& layer = stages_[stage].stage();
   const Tile& gradient = output_of(stage).gradient;
-  for (const StageId id : layer.inputs) {
-    const Tensor& summand = tensor(id);
-    if (!wants_gradient(id)) continue;
+  for (std::size_t slot = layer.inputs.size(); slot-- > 0;) {
+    const Tensor& summand = input_of(stage, slot);
+    if (!summand.wants_gradient) continue;
+    const bool add = summand.adds(static_cast<StageId>(stage), slot);
     const Box own = own_box(summand.partition).intersect(summand.gradient.box);
     const Box region = own.intersect(gradient.box);
-    copy_region(layer.name + " gradient", layer.out.channels, gradient, summand.gradient, region,
-                summand.gradient_begun, !summand.gradient_begun && region != own, Phase::backward);
-    begin_gradient(id);
+    copy_region(layer.name + " gradient", layer.out.channels, gradient, summand.gradient, region, add,
+                !add && region != own, Phase::backward);
   }
 }
 
 /// The gradient goes back as the tensor came. Voxels that a strided window behind the copy skips have none.
 void Compiler::backward_copy(std::size_t stage) {
   const StageState& at = stages_[stage];
-  const StageId id = at.stage().inputs.front();
-  if (!wants_gradient(id)) return;
-  const Tensor& source = tensor(id);
+  const Tensor& source = input_of(stage);
   const Tensor& out = output_of(stage);
   const std::string name = at.stage().name + " back";
-  const bool add = source.gradient_begun;
+  const bool add = source.adds(static_cast<StageId>(stage));
   const Box own = own_box(source.partition);
   const auto held = [&](const Index& part) {
     const Box box = at.placed.out.box(part);
-    return out.taker == network_input ? box : box.intersect(needed_by(state(out.taker).placed, part));
+    return out.taker ? box.intersect(needed_by(state(*out.taker).placed, part)) : box;
   };
-  begin_gradient(id);
   if (idle()) return;
   Box local;
   auto phases =
@@ -185,7 +175,6 @@ void Compiler::backward_chain(std::size_t stage) {
   } else {
     wait_exchange(faces_return, Phase::backward);
   }
-  begin_gradient(stages_[stage].stage().inputs.front());
   if (idle() || unit.dy.buffer < 0) return;
   const std::int64_t values = plan_.samples.count * unit.desc.channels * unit.desc.in.volume();
   Step step{.kind = StepKind::chain_backward_data,
@@ -202,7 +191,6 @@ void Compiler::backward_chain(std::size_t stage) {
 
 void Compiler::backward_dense(std::size_t stage) {
   const StageState& at = stages_[stage];
-  begin_gradient(at.stage().inputs.front());
   if (idle()) return;
   const DenseUnit& unit = plan_.denses[static_cast<std::size_t>(at.unit)];
   const double weights = static_cast<double>(unit.desc.in_features * unit.desc.out_features);
@@ -226,9 +214,7 @@ void Compiler::backward_dense(std::size_t stage) {
 }
 
 void Compiler::backward_flatten(std::size_t stage) {
-  const StageId input = stages_[stage].stage().inputs.front();
-  begin_gradient(input);
-  if (idle() || !wants_gradient(input)) return;
+  if (idle() || !input_of(stage).wants_gradient) return;
   const FlattenUnit& unit = plan_.flattens[static_cast<std::size_t>(stages_[stage].unit)];
   emit({.kind = StepKind::flatten_backward,
         .unit = stages_[stage].unit,

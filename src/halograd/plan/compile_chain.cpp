@@ -28,9 +28,7 @@ ChainUnit Compiler::make_chain_unit(std::size_t stage) {
   }
   desc.faces = at.faces.receives;
   desc.returned = at.faces.gives;
-  // Stages that take the same tensor and come later have left their gradient there by then.
-  desc.accumulate =
-      readers_[static_cast<std::size_t>(layers.inputs.front() + 1)].back().stage != static_cast<StageId>(stage);
+  desc.accumulate = in.adds(static_cast<StageId>(stage));
   unit.first_sample = plan_.samples.first;
   unit.contributes = at.contributes;
   unit.y = in.home;
@@ -145,9 +143,9 @@ void Compiler::emit_chain(std::size_t stage) {
   wait_exchange(faces, Phase::forward);
 
   // The shell that neighbours wait for first, so that it travels while the interior is computed.
-  const StageId taker = output_of(stage).taker;
+  const std::optional<StageId> taker = output_of(stage).taker;
   ShellSplit split{{}, unit.desc.out};
-  if (taker != network_input) split = split_shell(unit.desc.out, state(taker).margins.gives);
+  if (taker) split = split_shell(unit.desc.out, state(*taker).margins.gives);
   unit.forward_parts = split.shell;
   if (!split.interior.empty()) unit.forward_parts.push_back(split.interior);
   for (std::size_t part = 0; part < split.shell.size(); ++part) emit_chain_part(stage, unit, part);

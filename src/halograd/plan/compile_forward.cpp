@@ -34,8 +34,8 @@ void Compiler::emit_input() {
 
 void Compiler::publish(StageId id) {
   Tensor& at = tensor(id);
-  if (idle() || at.taker == network_input) return;
-  const StageState& taker = state(at.taker);
+  if (idle() || !at.taker) return;
+  const StageState& taker = state(*at.taker);
   if (!taker.margins.anyone) return;
   const bool alone = at.shape.channels == taker.stage().in.channels;
   const std::string name = taker.stage().name + " halo" + (alone ? "" : " of " + at.name);
@@ -164,7 +164,7 @@ void Compiler::emit_copy(std::size_t stage) {
   if (idle()) return;
   // Straight into the margins too: whoever takes the tensor needs no further exchange.
   const auto wanted = [&](const Index& part) {
-    return out.taker == network_input ? at.placed.out.box(part) : needed_by(state(out.taker).placed, part);
+    return out.taker ? needed_by(state(*out.taker).placed, part) : at.placed.out.box(part);
   };
   const auto held = [&](const Index& part) { return at.placed.in.box(part); };
   Box local;

@@ -21,14 +21,28 @@ void Compiler::lay_out_stages() {
                         .partition = placement.partition_of(id),
                         .home = {},
                         .gradient = {},
+                        .readers = readers.of(id),
                         .joins = input ? placement.input_joins : state(id).placed.joins});
-    readers_.push_back(readers.of(id));
   }
+  find_wanted_gradients();
   for (StageId id = static_cast<StageId>(stages.size()) - 1; id >= network_input; --id) {
     lay_out_tensor(id);
     if (id >= 0) take_buffer(state(id));
   }
   lay_out_ends();
+  describe_placements();
+}
+
+/// What has neither parameters below it nor an input whose gradient was asked for needs no backward pass.
+void Compiler::find_wanted_gradients() {
+  if (!training()) return;
+  tensor(network_input).wants_gradient = options_.input_gradient;
+  for (StageId id = 0; id < static_cast<StageId>(stages_.size()); ++id) {
+    const Stage& stage = state(id).stage();
+    const bool learns = (stage.node && parameter(*stage.node) >= 0) || stage.norm;
+    tensor(id).wants_gradient =
+        learns || std::ranges::any_of(stage.inputs, [&](StageId input) { return tensor(input).wants_gradient; });
+  }
 }
 
 StageState Compiler::make_state(PlacedStage placed) const {
@@ -46,30 +60,31 @@ StageState Compiler::make_state(PlacedStage placed) const {
   return state;
 }
 
+/// Whether no other stage needs the values of a tensor, or of those that it joins, once its reader has them.
+bool Compiler::is_taken_once(StageId id) const {
+  if (tensor(id).readers.size() != 1) return false;
+  if (id == network_input || state(id).stage().kind != StageKind::concatenation) return true;
+  return std::ranges::all_of(state(id).stage().inputs, [&](StageId joined) { return is_taken_once(joined); });
+}
+
 /// Whether the one stage that takes this tensor writes its gradient over it.
 bool Compiler::works_in_place(StageId id) const {
-  const std::vector<Reader>& readers = readers_[static_cast<std::size_t>(id + 1)];
-  if (readers.size() != 1) return false;
-  const Stage& stage = stages_[static_cast<std::size_t>(readers.front().stage)].stage();
+  if (!is_taken_once(id)) return false;
+  const Stage& stage = state(tensor(id).readers.front().stage).stage();
   if (stage.kind == StageKind::flatten || stage.kind == StageKind::loss) return true;
   // Without normalisation and activation a chain's backward pass needs no input: the memory is free earlier.
   return stage.kind == StageKind::chain && (stage.norm || stage.activation);
-}
-
-bool Compiler::wants_gradient(StageId id) const {
-  return training() && (id != network_input || options_.input_gradient) &&
-         !readers_[static_cast<std::size_t>(id + 1)].empty();
 }
 
 void Compiler::lay_out_tensor(StageId id) {
   Tensor& at = tensor(id);
   if (!at.joins) {
     at.home = tile(id == network_input ? "input" : at.name + ".y", at.shape.channels, own_box(at.partition));
-    if (!wants_gradient(id)) return;
+    if (!at.wants_gradient) return;
     at.gradient = works_in_place(id) ? at.home : tile(at.name + ".dy", at.shape.channels, at.home.box);
     return;
   }
-  const Reader last = readers_[static_cast<std::size_t>(id + 1)].back();
+  const Reader last = at.readers.back();
   const StageState& taker = state(last.stage);
   if (taker.stage().kind != StageKind::concatenation) {
     at.home = taker.input;
@@ -92,7 +107,7 @@ void Compiler::take_buffer(StageState& state) {
   const Stage& stage = state.stage();
   if (!takes_own_buffer(stage.kind) || stage.kind == StageKind::concatenation) return;
   state.input = tile(stage.name + ".x", stage.in.channels, state.margins.wide);
-  if (wants_gradient(stage.inputs.front())) {
+  if (tensor(stage.inputs.front()).wants_gradient) {
     state.input_gradient = tile(stage.name + ".dx", stage.in.channels, state.margins.wide);
   }
 }
@@ -111,6 +126,9 @@ void Compiler::lay_out_ends() {
   const Site site(output.partition, options_.grid.spatial(), place_);
   plan_.output = {network_.output(), output.partition.box(site.part()), site.leads(), output.home.buffer};
   pinned_.push_back(output.home.buffer);
+}
+
+void Compiler::describe_placements() {
   for (const StageState& at : stages_) {
     const Stage& stage = at.stage();
     const bool copy = stage.kind == StageKind::copy;

@@ -3,6 +3,7 @@
 #include "halograd/plan/compiler.hpp"
 #include "halograd/plan/placement.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,19 @@ struct Tensor {
   std::string name;
   GlobalShape shape;
   Partition partition;
-  Tile home;                      ///< where it lies
-  Tile gradient;                  ///< laid out as `home`; may be `home` itself; no buffer where nobody wants it
-  bool joins = false;             ///< lies in the buffer of the last stage that takes it
-  StageId taker = network_input;  ///< the stage whose buffer, margins included, that is in the end; −1: none
-  bool gradient_begun = false;    ///< in the backward pass so far: what comes next adds
-  int arrival = -1;               ///< start step of the exchange that completes it
-  bool arrives_whole = false;     ///< that exchange brings own voxels too, not margins alone
+  Tile home;                       ///< where it lies
+  Tile gradient;                   ///< laid out as `home`; may be `home` itself; no buffer where nobody wants it
+  std::vector<Reader> readers{};   ///< the stages that take it, in order
+  bool joins = false;              ///< lies in the buffer of the last of them
+  bool wants_gradient = false;     ///< something below it learns
+  std::optional<StageId> taker{};  ///< the stage whose buffer, margins included, it lies in in the end
+  int arrival = -1;                ///< start step of the exchange that completes it
+  bool arrives_whole = false;      ///< that exchange brings own voxels too, not margins alone
+
+  /// Whether a stage's gradient of it adds to what is there. The backward pass meets the last reader first.
+  [[nodiscard]] bool adds(StageId stage, std::size_t slot = 0) const {
+    return readers.back().stage != stage || readers.back().slot != slot;
+  }
 };
 
 /// A stage on its way to becoming steps. Internal to plan/.
@@ -57,13 +64,17 @@ private:
   StageState make_state(PlacedStage placed) const;
   void lay_out_tensor(StageId id);
   void take_buffer(StageState& state);
+  void find_wanted_gradients();
+  bool is_taken_once(StageId id) const;
   bool works_in_place(StageId id) const;
-  bool wants_gradient(StageId id) const;
   void lay_out_ends();
+  void describe_placements();
   Tensor& output_of(std::size_t stage) { return tensor(static_cast<StageId>(stage)); }
   Tensor& tensor(StageId id) { return tensors_[static_cast<std::size_t>(id + 1)]; }
+  const Tensor& tensor(StageId id) const { return tensors_[static_cast<std::size_t>(id + 1)]; }
   Tensor& input_of(std::size_t stage, std::size_t slot = 0) { return tensor(stages_[stage].stage().inputs[slot]); }
   StageState& state(StageId id) { return stages_[static_cast<std::size_t>(id)]; }
+  const StageState& state(StageId id) const { return stages_[static_cast<std::size_t>(id)]; }
 
   // emitting (compile_forward.cpp, compile_chain.cpp, compile_backward.cpp)
   void emit_forward();
@@ -99,7 +110,6 @@ private:
   void emit_sums(std::size_t stage, ChainUnit& unit, int faces_return);
   void backward_dense(std::size_t stage);
   void backward_flatten(std::size_t stage);
-  void begin_gradient(StageId id);  ///< of a tensor and, where it joins several, of those
   int return_margins(std::size_t stage);
   void finish_parameters(std::size_t stage);
   void close_bucket();
@@ -114,8 +124,7 @@ private:
   Plan plan_;
   Index place_;
   std::vector<StageState> stages_;
-  std::vector<Tensor> tensors_;               ///< the network's input, then each stage's output
-  std::vector<std::vector<Reader>> readers_;  ///< of each tensor, in the order of tensors_
+  std::vector<Tensor> tensors_;  ///< the network's input, then each stage's output
   std::vector<BufferId> pinned_;
   std::vector<int> bucket_starts_;
   BucketUnit open_bucket_;

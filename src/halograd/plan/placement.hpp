@@ -29,13 +29,15 @@ struct Placement {
 /// side. The others read a tensor wherever it lies.
 bool takes_own_buffer(StageKind kind);
 
-/// Derives every stage's partition from the input's, and adds copies where a tensor has to be in two places:
-/// - moved to another partition (reshard): where a shard would be thinner than the halo of a convolution (or of the
-/// pool
-///   behind it); before flattening; at a join of tensors that are partitioned otherwise, where the finer one stays, of
-///   equals the first; before a loss on labels, which lie as the input does.
-/// - within a rank: a tensor lies in the buffer of the last stage that takes it; others that need a buffer of their own
-///   get a copy, and so does every such stage behind a convolution, which writes dense buffers without margins only.
+/// Derives every stage's partition from the input's, and adds copies where a tensor has to be in two places.
+///
+/// Moved to another partition (reshard): where a shard would be thinner than the halo of a convolution or of the pool
+/// behind it; before flattening; at a join of tensors that are cut differently, where the finest stays, of equals the
+/// first; before a loss on labels, which lie as the input does.
+///
+/// Within a rank: a tensor lies in the buffer of the last stage that takes it. Earlier ones that need a buffer of their
+/// own get a copy, and so does every such stage behind a convolution, which writes dense buffers without margins only.
+///
 /// A pure function, the same on every rank.
 Placement place(const Network& network, const std::vector<Stage>& stages, const Partition& input);
 
