@@ -136,8 +136,9 @@ TEST(Config, weights_are_one_a_class) {
             "model.class_weights holds 2 numbers: must be model.classes, 3 (or none: all 1)");
   EXPECT_EQ(parse_error(unet, {"model.class_weights=2"}),
             "--set model.class_weights=2: model.class_weights: expected an array of numbers, got an integer 2");
-  EXPECT_EQ(parse_error(unet, {"model.class_weights=[1, \"a\", 2]"}).substr(0, 73),
-            "--set model.class_weights=[1, \"a\", 2]: model.class_weights: expected an ");
+  EXPECT_TRUE(parse_error(unet, {"model.class_weights=[1, \"a\", 2]"})
+                  .starts_with("--set model.class_weights=[1, \"a\", 2]: model.class_weights: expected an array of "
+                               "numbers, got an array "));
 }
 
 TEST(Config, windows_and_augmentation_have_their_ranges) {
