@@ -28,5 +28,12 @@ TEST(Examples, QuickstartTakesTheSmallUniverses) {
   EXPECT_EQ(config.data.path, "data/quickstart");
 }
 
+TEST(Examples, TheSmallUnetTakesSyntheticScans) {
+  const Config config = load_config(examples / "learn_unet3d.toml");
+  EXPECT_EQ(config.model.name, "unet3d");
+  EXPECT_EQ(config.model.width, 64);
+  EXPECT_EQ(config.data.path, "data/learn_unet3d/cases");
+}
+
 }  // namespace
 }  // namespace halograd

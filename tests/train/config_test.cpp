@@ -49,9 +49,11 @@ TEST(Config, reads_every_kind_of_value) {
 
 TEST(Config, comes_back_from_its_toml_unchanged) {
   Config config;
-  config.model = {"cosmoflow", 96, false, 1.0 / 3, "max", 2, 0.1 + 0.2};
+  config.model = {
+      "unet3d", 96, false, 1.0 / 3, "max", 2, 0.1 + 0.2, "group", 2, 4, 24, "dice", {0.1, 1.0 / 3, 1e-3, 2}};
+  config.model.ignore_label = 255;
   config.data = {"C:\\data \"x\"\t\x01/é",
-                 "cosmoflow",
+                 "lits",
                  "none",
                  {-1.5, 0.1},
                  "hw",
@@ -72,7 +74,7 @@ TEST(Config, comes_back_from_its_toml_unchanged) {
 
 TEST(Config, its_toml_holds_every_key) {
   const std::string toml = to_toml(Config{});
-  EXPECT_EQ(config_keys().size(), 39U);
+  EXPECT_EQ(config_keys().size(), 46U);
   for (const ConfigKey& key : config_keys())
     EXPECT_NE(toml.find("\n" + key.name + " = "), std::string::npos) << key.name;
   EXPECT_TRUE(toml.starts_with("[model]\nname = \"cosmoflow\""));
@@ -87,6 +89,56 @@ TEST(Config, a_subvolume_must_be_what_the_model_takes) {
 TEST(Config, labelled_volumes_are_not_for_cosmoflow) {
   EXPECT_EQ(parse_error("[data]\nformat = \"lits\"\n"),
             "data.format = \"lits\": must be \"cosmoflow\" for model.name = \"cosmoflow\", which learns no labels");
+}
+
+TEST(Config, the_unet_learns_labels) {
+  const std::string unet = "[model]\nname = \"unet3d\"\n";
+  const std::string labelled = unet + "[data]\nformat = \"lits\"\n";
+  EXPECT_EQ(parse_error(unet),
+            "data.format = \"cosmoflow\": must be \"lits\" for model.name = \"unet3d\", which learns labels");
+  const ModelConfig model = parse(labelled).model;
+  EXPECT_EQ(model.norm, "batch");
+  EXPECT_EQ(model.channels, 1);
+  EXPECT_EQ(model.classes, 3);
+  EXPECT_EQ(model.base_channels, 32);
+  EXPECT_EQ(model.loss, "cross_entropy");
+  EXPECT_EQ(model.class_weights, std::vector<double>{});
+  EXPECT_EQ(model.ignore_label, -1);
+  for (const std::string loss : {"cross_entropy", "dice", "cross_entropy+dice"}) {
+    EXPECT_EQ(parse(labelled, {"model.loss=" + loss}).model.loss, loss);
+  }
+  EXPECT_EQ(
+      parse_error(labelled, {"model.loss=focal"}),
+      "--set model.loss=focal: model.loss = \"focal\" must be \"cross_entropy\" or \"dice\" or \"cross_entropy+dice\"");
+  for (const char* wrong :
+       {"model.norm=layer", "model.channels=0", "model.classes=1", "model.classes=256", "model.base_channels=0",
+        "model.ignore_label=-2", "model.ignore_label=256", "model.class_weights=[1,-1,1]",
+        "model.class_weights=[1,nan,1]", "model.class_weights=[0,0,0]"}) {
+    EXPECT_NE(parse_error(labelled, {wrong}).find(" must be "), std::string::npos) << wrong;
+  }
+}
+
+TEST(Config, widths_are_what_the_network_can_halve) {
+  const std::string unet = "[model]\nname = \"unet3d\"\n[data]\nformat = \"lits\"\n";
+  EXPECT_EQ(parse(unet, {"model.width=24"}).model.width, 24);
+  EXPECT_NE(parse_error(unet, {"model.width=20"}), "");
+  for (const std::string width : {"16", "40"}) {
+    EXPECT_EQ(parse_error("", {"model.width=" + width}),
+              "model.width = " + width + ": must be a multiple of 16 from 32 up for model.name = \"cosmoflow\"");
+  }
+}
+
+TEST(Config, weights_are_one_a_class) {
+  const std::string unet = "[model]\nname = \"unet3d\"\n[data]\nformat = \"lits\"\n";
+  EXPECT_EQ(parse(unet, {"model.class_weights=[1, 2.5, 0]"}).model.class_weights, (std::vector<double>{1, 2.5, 0}));
+  EXPECT_EQ(parse(unet, {"model.class_weights=[1, 2]", "model.classes=2"}).model.classes, 2);
+  EXPECT_EQ(parse_error(unet, {"model.class_weights=[1, 2]"}),
+            "model.class_weights holds 2 numbers: must be model.classes, 3 (or none: all 1)");
+  EXPECT_EQ(parse_error(unet, {"model.class_weights=2"}),
+            "--set model.class_weights=2: model.class_weights: expected an array of numbers, got an integer 2");
+  EXPECT_TRUE(parse_error(unet, {"model.class_weights=[1, \"a\", 2]"})
+                  .starts_with("--set model.class_weights=[1, \"a\", 2]: model.class_weights: expected an array of "
+                               "numbers, got an array "));
 }
 
 TEST(Config, windows_and_augmentation_have_their_ranges) {
@@ -142,14 +194,11 @@ TEST(Config, wrong_types_say_what_was_expected_and_what_was_got) {
 }
 
 TEST(Config, values_out_of_range_say_what_would_be_right) {
-  EXPECT_EQ(parse_error("[model]\nwidth = 100\n"),
-            "run.toml:2: model.width = 100 must be a multiple of 16 from 32 up (to 65536)");
-  EXPECT_EQ(parse_error("[model]\nwidth = 16\n"),
-            "run.toml:2: model.width = 16 must be a multiple of 16 from 32 up (to 65536)");
+  EXPECT_EQ(parse_error("[model]\nwidth = 100\n"), "run.toml:2: model.width = 100 must be a multiple of 8 (to 65536)");
   EXPECT_EQ(parse_error("[train]\nprecision = \"bf16\"\n"),
             "run.toml:2: train.precision = \"bf16\" must be \"f32\" (\"bf16\" is not built yet)");
-  EXPECT_EQ(parse_error("[model]\nname = \"unet3d\"\n"),
-            "run.toml:2: model.name = \"unet3d\" must be \"cosmoflow\" (\"unet3d\" is not built yet)");
+  EXPECT_EQ(parse_error("[model]\nname = \"unet\"\n"),
+            "run.toml:2: model.name = \"unet\" must be \"cosmoflow\" or \"unet3d\"");
   EXPECT_EQ(parse_error("[model]\npool = \"avg\"\n"),
             "run.toml:2: model.pool = \"avg\" must be \"average\" or \"max\"");
   EXPECT_EQ(parse_error("[train]\nlearning_rate = nan\n"),

@@ -44,6 +44,10 @@ TEST(Progress, bar_fits_the_terminal) {
 
 TEST(Progress, lines) {
   EXPECT_EQ(format_line(view), "epoch 3/100, step 10/40: loss 0.01235, 56.2 samples/s, 1:02:03 left");
+  ProgressView first = view;  // its step took in a checkpoint: nothing is known of the speed
+  first.seconds_left = -1;
+  EXPECT_EQ(format_line(first), "epoch 3/100, step 10/40: loss 0.01235");
+  EXPECT_EQ(format_bar(first, 80), "epoch 3/100 [=======>                      ] 10/40 loss 0.01235");
   EXPECT_EQ(format_epoch(2, 100, 0.5, 0.25, 41.23, 56.21),
             "epoch 3/100: train loss 0.5, validation loss 0.25, 41.2 s, 56.2 samples/s");
   EXPECT_EQ(format_epoch(2, 100, 0.5, NAN, 41.23, 56.21), "epoch 3/100: train loss 0.5, 41.2 s, 56.2 samples/s");

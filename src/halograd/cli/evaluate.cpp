@@ -30,12 +30,7 @@ Split split_named(const std::string& name) {
 std::string as_text(const nlohmann::ordered_json& metrics) {
   std::string text;
   for (const auto& [key, value] : metrics.items()) {
-    text += fmt::format("{}{:<28}", text.empty() ? "" : "\n", key);
-    if (!value.is_object()) {
-      text += value.dump();
-      continue;
-    }
-    for (const auto& [name, number] : value.items()) text += fmt::format("{} {:.5g}  ", name, number.get<double>());
+    text += fmt::format("{}{:<28}{}", text.empty() ? "" : "\n", key, format_metric(value));
   }
   return text;
 }

@@ -57,8 +57,9 @@ std::string check_ignore_label(std::int64_t label) {
 }
 
 std::string check_weights(const std::vector<double>& weights) {
-  const bool right = std::ranges::all_of(weights, [](double weight) { return std::isfinite(weight) && weight >= 0; });
-  return right ? "" : "numbers from 0 up";
+  const bool numbers = std::ranges::all_of(weights, [](double weight) { return std::isfinite(weight) && weight >= 0; });
+  const bool some = weights.empty() || std::ranges::any_of(weights, [](double weight) { return weight > 0; });
+  return numbers && some ? "" : "numbers from 0 up, not all of them 0";
 }
 
 std::string check_pool_window(std::int64_t window) {

@@ -2,6 +2,8 @@
 
 #include "halograd/train/evaluation_metrics.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <stdexcept>
 
@@ -33,6 +35,25 @@ Evaluation evaluate(Executor& executor, BatchFeed& feed, const Dataset& dataset,
   result.metrics["samples"] = result.samples;
   result.metrics.update(metrics->finish(executor.world()));
   return result;
+}
+
+std::string format_metric(const nlohmann::ordered_json& value) {
+  if (value.is_null()) return "none";
+  if (value.is_number_float()) return fmt::format("{:.5g}", value.get<double>());
+  if (!value.is_structured()) return value.dump();
+  std::string text;
+  for (const auto& [name, one] : value.items()) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : "  ", value.is_object() ? name + " " : "", format_metric(one));
+  }
+  return text;
+}
+
+std::string format_metrics(const nlohmann::ordered_json& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics.items()) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, format_metric(value));
+  }
+  return text;
 }
 
 }  // namespace halograd

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <functional>
+#include <string>
 
 namespace halograd {
 
@@ -20,5 +21,12 @@ struct Evaluation {
 /// has. `progress` is told the samples done.
 Evaluation evaluate(Executor& executor, BatchFeed& feed, const Dataset& dataset, Split split,
                     const std::function<void(std::int64_t)>& progress = {});
+
+/// A member of Evaluation::metrics for people: "0.12346", "a 0.1  b 0.2" of an object, "0.1  0.2" of an array; "none"
+/// of what is null.
+std::string format_metric(const nlohmann::ordered_json& value);
+
+/// All of them in one line: "loss 0.1, samples 12, dice 0.9  0.8".
+std::string format_metrics(const nlohmann::ordered_json& metrics);
 
 }  // namespace halograd

@@ -25,6 +25,13 @@ double smooth(double before, double now) {
   return before > 0 ? before + smoothing * (now - before) : now;
 }
 
+/// "56.2 samples/s<between>1:02:03 left", as far as it is known.
+std::string speed_text(const ProgressView& view, const char* before, const char* between) {
+  if (view.seconds_left < 0) return "";
+  return fmt::format("{}{:.3g} samples/s{}{} left", before, view.samples_per_second, between,
+                     format_duration(view.seconds_left));
+}
+
 }  // namespace
 
 std::string format_duration(double seconds) {
@@ -40,8 +47,8 @@ std::string format_duration(double seconds) {
 
 std::string format_bar(const ProgressView& view, std::int64_t columns) {
   const std::string head = fmt::format("epoch {}/{} ", view.epoch + 1, view.epochs);
-  const std::string tail = fmt::format(" {}/{} loss {:.4g} {:.3g} samples/s {} left", view.steps_done, view.steps,
-                                       view.loss, view.samples_per_second, format_duration(view.seconds_left));
+  const std::string tail =
+      fmt::format(" {}/{} loss {:.4g}{}", view.steps_done, view.steps, view.loss, speed_text(view, " ", " "));
   const std::int64_t room = columns - static_cast<std::int64_t>(head.size() + tail.size()) - 2;
   const std::int64_t cells = std::min<std::int64_t>(room, 30);
   std::string bar;
@@ -57,9 +64,8 @@ std::string format_bar(const ProgressView& view, std::int64_t columns) {
 }
 
 std::string format_line(const ProgressView& view) {
-  return fmt::format("epoch {}/{}, step {}/{}: loss {:.4g}, {:.3g} samples/s, {} left", view.epoch + 1, view.epochs,
-                     view.steps_done, view.steps, view.loss, view.samples_per_second,
-                     format_duration(view.seconds_left));
+  return fmt::format("epoch {}/{}, step {}/{}: loss {:.4g}{}", view.epoch + 1, view.epochs, view.steps_done, view.steps,
+                     view.loss, speed_text(view, ", ", ", "));
 }
 
 std::string format_epoch(std::int64_t epoch, std::int64_t epochs, double train_loss, double validation_loss,
