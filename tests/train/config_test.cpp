@@ -116,6 +116,8 @@ TEST(Config, the_unet_learns_labels) {
         "model.class_weights=[1,nan,1]", "model.class_weights=[0,0,0]"}) {
     EXPECT_NE(parse_error(labelled, {wrong}).find(" must be "), std::string::npos) << wrong;
   }
+  EXPECT_EQ(parse_error(labelled, {"model.class_weights=[1,2,3]", "model.loss=dice"}),
+            "model.class_weights: must be [] for model.loss = \"dice\", which weights all classes alike");
 }
 
 TEST(Config, widths_are_what_the_network_can_halve) {

@@ -17,7 +17,7 @@ namespace halograd {
 struct SegmentationLossDesc {
   std::int64_t samples = 0;           ///< on this rank
   std::int64_t voxels = 0;            ///< of a sample on this rank
-  std::int64_t classes = 0;           ///< 256 at most
+  std::int64_t classes = 0;           ///< 255 at most
   std::vector<double> class_weights;  ///< [classes]; empty: all 1
   int ignore_label = -1;              ///< −1: none
   double cross_entropy = 1;           ///< its share in the loss

@@ -254,6 +254,9 @@ void check_together(const Config& config) {
     throw UsageError("model.class_weights holds {} numbers: must be model.classes, {} (or none: all 1)",
                      model.class_weights.size(), model.classes);
   }
+  if (!model.class_weights.empty() && model.loss == "dice") {
+    throw UsageError("model.class_weights: must be [] for model.loss = \"dice\", which weights all classes alike");
+  }
   if (config.data.subvolume != 0 && config.data.subvolume != config.model.width) {
     throw UsageError("data.subvolume = {}: must be model.width, {} (or 0: files are not cut)", config.data.subvolume,
                      config.model.width);

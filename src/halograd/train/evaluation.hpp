@@ -12,7 +12,7 @@
 namespace halograd {
 
 struct Evaluation {
-  double loss = 0;  ///< mean over all samples; not finite where there are none
+  double loss = 0;  ///< mean over all samples (of their mini-batches' losses); not finite where there are none
   std::int64_t samples = 0;
   nlohmann::ordered_json metrics;  ///< the members of the "test" event: loss, samples, and the network's own
 };
