@@ -1,8 +1,7 @@
 #pragma once
 
-// Reads tests/golden/cosmoflow_w32.h5; its layout is told in make_cosmoflow_golden.py beside it.
+// Reads the files of tests/golden; their layouts are told at the top of the scripts beside them.
 #include "halograd/data/hdf5_handle.hpp"
-#include "halograd/exec/mini_batch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -50,6 +49,8 @@ private:
     if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
     if constexpr (std::is_same_v<T, std::int64_t>) return H5T_NATIVE_INT64;
     if constexpr (std::is_same_v<T, std::uint16_t>) return H5T_NATIVE_UINT16;
+    if constexpr (std::is_same_v<T, std::int16_t>) return H5T_NATIVE_INT16;
+    if constexpr (std::is_same_v<T, std::uint8_t>) return H5T_NATIVE_UINT8;
   }
 
   Hdf5Handle file_;
@@ -91,53 +92,27 @@ inline double relative_difference(std::span<const float> values, std::span<const
   return std::sqrt(difference / norm);
 }
 
-/// The universes of the golden file, and its mini-batches of them.
-struct Universes {
-  explicit Universes(const NumberFile& golden)
-      : voxels(golden.array<std::uint16_t>("full")),
-        targets(golden.array<float>("unitPar")),
-        order(golden.array<std::int64_t>("order")),
-        batch_size(static_cast<std::int64_t>(golden.attribute("/", "batch_size"))) {}
+/// Which samples each step's mini-batch has.
+class Schedule {
+public:
+  explicit Schedule(const NumberFile& file)
+      : order_(file.array<std::int64_t>("order")),
+        batch_size_(static_cast<std::size_t>(file.attribute("/", "batch_size"))) {}
 
-  static constexpr std::int64_t target_count = 4;
-  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(targets.size()) / target_count; }
-  [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(order.size()) / batch_size; }
-
-  std::vector<std::uint16_t> voxels;  ///< [N,W,W,W,4]
-  std::vector<float> targets;         ///< [N,4]
-  std::vector<std::int64_t> order;    ///< [steps, batch]
-  std::int64_t batch_size;
-};
-
-/// A mini-batch of some universes, with the targets its view points to.
-struct UniverseBatch {
-  UniverseBatch(const Universes& universes, std::span<const std::int64_t> members) {
-    batch.size = static_cast<std::int64_t>(members.size());
-    batch.transform = InputTransform::log1p;
-    const std::int64_t voxels = static_cast<std::int64_t>(universes.voxels.size()) / universes.count();
-    for (const std::int64_t member : members) {
-      batch.samples.push_back({universes.voxels.data() + member * voxels, DType::u16, false, nullptr, "golden"});
-      const float* const target = universes.targets.data() + member * Universes::target_count;
-      targets.insert(targets.end(), target, target + Universes::target_count);
-    }
-    batch.targets = targets.data();
+  [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(order_.size() / batch_size_); }
+  [[nodiscard]] std::span<const std::int64_t> members(std::int64_t step) const {
+    return std::span(order_).subspan(static_cast<std::size_t>(step) * batch_size_, batch_size_);
   }
-  UniverseBatch(const UniverseBatch&) = delete;
-  UniverseBatch& operator=(const UniverseBatch&) = delete;
 
-  std::vector<float> targets;
-  MiniBatch batch;
+private:
+  std::vector<std::int64_t> order_;  // [steps, batch]
+  std::size_t batch_size_;
 };
 
-inline UniverseBatch step_batch(const Universes& universes, std::int64_t step) {
-  const auto size = static_cast<std::size_t>(universes.batch_size);
-  return {universes, std::span(universes.order).subspan(static_cast<std::size_t>(step) * size, size)};
-}
-
-inline UniverseBatch all_of(const Universes& universes) {
-  std::vector<std::int64_t> members(static_cast<std::size_t>(universes.count()));
-  std::iota(members.begin(), members.end(), 0);
-  return {universes, members};
+inline std::vector<std::int64_t> first_numbers(std::int64_t count) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 }  // namespace halograd::test
