@@ -49,8 +49,19 @@ TEST(Config, reads_every_kind_of_value) {
 
 TEST(Config, comes_back_from_its_toml_unchanged) {
   Config config;
-  config.model = {
-      "unet3d", 96, false, 1.0 / 3, "max", 2, 0.1 + 0.2, "group", 2, 4, 24, "dice", {0.1, 1.0 / 3, 1e-3, 2}};
+  config.model = {"unet3d",
+                  96,
+                  false,
+                  1.0 / 3,
+                  "max",
+                  2,
+                  0.1 + 0.2,
+                  "group",
+                  2,
+                  4,
+                  24,
+                  "cross_entropy+dice",
+                  {0.1, 1.0 / 3, 1e-3, 2}};
   config.model.ignore_label = 255;
   config.data = {"C:\\data \"x\"\t\x01/é",
                  "lits",
