@@ -38,6 +38,7 @@ struct Summary {
   std::int64_t parameters = 0;
   PaperFigures paper;
   double memory_factor = 1;  ///< the paper's: twice with batch norm
+  std::int64_t samples_of_a_group = 1;
   PlanFigures plan;
   std::vector<std::string> reshards;
   std::vector<std::string> copies;
@@ -81,6 +82,7 @@ Summary summarize(const SummaryOptions& options) {
   Config& config = summary.config;
   summary.grid = grid_of(config.parallel.grid, options.ranks);
   if (config.train.batch_size == 0) config.train.batch_size = summary.grid.data;
+  summary.samples_of_a_group = group_samples(config.train.batch_size, summary.grid.data, 0).count;
   const Network network = build_network(config.model);
   summary.layers = layer_rows(network);
   summary.parameters = network.trainable_parameters();
@@ -135,7 +137,9 @@ std::string to_text(const Summary& summary) {
                   summary.grid.size(), summary.grid.size() == 1 ? "" : "s", summary.grid.spatial_name(),
                   summary.grid.data, summary.grid.data == 1 ? "" : "s", summary.config.train.batch_size));
   lines.push_back("  on the rank with most of it");
-  lines.push_back(fmt::format("  activations (arena)    {}", bytes_text(plan.arena_bytes)));
+  const double kept = summary.paper.memory_bytes_with_norms * static_cast<double>(summary.samples_of_a_group);
+  lines.push_back(fmt::format("  activations (arena)    {} (every output and error signal of its group: {})",
+                              bytes_text(plan.arena_bytes), format_bytes(kept)));
   lines.push_back(fmt::format("  the next step's input  {}", bytes_text(plan.input_bytes)));
   lines.push_back(fmt::format("  weights and state      {}", bytes_text(plan.parameter_bytes)));
   lines.push_back(fmt::format("  halo messages          {} sent, {} in all, {} of buffers", plan.halo_messages,
@@ -171,6 +175,7 @@ nlohmann::ordered_json to_json(const Summary& summary) {
           {"data_groups", summary.grid.data},
           {"batch", summary.config.train.batch_size},
           {"arena_bytes", summary.plan.arena_bytes},
+          {"outputs_and_error_signals_bytes", summary.paper.memory_bytes_with_norms},
           {"next_input_bytes", summary.plan.input_bytes},
           {"parameter_bytes", summary.plan.parameter_bytes},
           {"message_buffer_bytes", summary.plan.message_buffer_bytes},
