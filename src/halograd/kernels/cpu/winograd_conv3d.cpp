@@ -71,8 +71,7 @@ public:
   void backward_data(const float* dy, float* dx) override { backward_data_->run(dy, dx, scratch_.data()); }
 
   void backward_weights(const float* x, const float* dy, float* dw) override {
-    backward_weights_->run(x, dy, scratch_.data());
-    const float* from = backward_weights_->taps();
+    const float* from = backward_weights_->run(x, dy, scratch_.data());  // [taps, I, O]
     for_each_lane(in_, out_, [&](std::int64_t i, std::int64_t o) {
       for_each_in_lane([&](std::int64_t t, std::int64_t c) {
         dw[((o + c) * in_ + i) * taps + t] = from[(t * in_ + i) * out_ + o + c];

@@ -3,19 +3,15 @@
 #include "halograd/core/parallel.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace halograd::cpu {
 namespace {
 
 using onednn::Tag;
 
-/// Up to here the sums of all points in depth are held, and a block of voxels is read once; more would not stay in the
-/// last cache from block to block.
-std::int64_t most_held_elements = std::getenv("HG") ? std::atol(std::getenv("HG")) << 18 : 4 << 20;
-/// Numbers of a block's points, and its fewest tiles, so that a sum isn't read and written for too few products.
-std::int64_t block_elements = std::getenv("BG") ? std::atol(std::getenv("BG")) << 10 : 1 << 20;
-std::int64_t fewest_rows = std::getenv("FG") ? std::atol(std::getenv("FG")) : 64;
+/// Numbers of a block's points, and its fewest tiles, so that sums aren't read and written for too few products.
+constexpr std::int64_t block_elements = 1 << 20;
+constexpr std::int64_t fewest_rows = 128;
 
 std::int64_t count_blocks(const WinogradShape& shape) {
   const std::int64_t row = winograd_points * (shape.in_channels + shape.out_channels);
@@ -29,12 +25,9 @@ WinogradGradient::WinogradGradient(const WinogradShape& shape)
     : shape_(shape),
       inputs_(shape.in, shape.in_channels, shape.tiles(), shape.pad_lo),
       gradients_(shape.out, shape.out_channels, shape.tiles(), Extent{0, 0, 0}),
-      holds_sums_(winograd_depth.points * winograd_points * shape.weights() <= most_held_elements),
       blocks_(count_blocks(shape)),
       rows_((shape.all_tiles() + blocks_ - 1) / blocks_),
-      zeros_(line_vector(std::max(shape.in_channels, shape.out_channels))),
-      taps_(line_vector(27 * shape.weights())),
-      sums_(line_vector((holds_sums_ ? winograd_depth.points : 1) * winograd_points * shape.weights())) {
+      zeros_(line_vector(std::max(shape.in_channels, shape.out_channels))) {
   const auto inputs = onednn::f32({shape.in_channels, rows_}, Tag::ba);
   const auto gradients = onednn::f32({rows_, shape.out_channels}, Tag::ab);
   const auto sums = onednn::f32({shape.in_channels, shape.out_channels}, Tag::ab);
@@ -44,29 +37,28 @@ WinogradGradient::WinogradGradient(const WinogradShape& shape)
   }
 }
 
-void WinogradGradient::run(const float* x, const float* dy, float* scratch) {
-  float* inputs = scratch;
+const float* WinogradGradient::run(const float* x, const float* dy, float* scratch) {
   float* gradients = scratch + winograd_points * rows_ * shape_.in_channels;
-  const int points = winograd_depth.points;
-  const int together = holds_sums_ ? points : 1;
-  const std::int64_t sums = winograd_points * shape_.weights();
-  for (int first = 0; first < points; first += together) {
+  float* sums = gradients + winograd_points * rows_ * shape_.out_channels;
+  float* taps = sums + winograd_points * shape_.weights();
+  // Depth points one after the other: to hold the sums of all of them isn't faster.
+  for (int point = 0; point < winograd_depth.points; ++point) {
     for (std::int64_t block = 0; block < blocks_; ++block) {
-      for (int i = 0; i < together; ++i) {
-        expand_block(block, first + i, x, dy, inputs, gradients);
-        add_products(inputs, gradients, sums_.data() + i * sums, block > 0);
-      }
+      expand_block(block, point, x, dy, scratch, gradients);
+      add_products(scratch, gradients, sums, block > 0);
     }
-    for (int i = 0; i < together; ++i) collapse(first + i, sums_.data() + i * sums);
+    collapse(point, sums, taps);
   }
+  return taps;
 }
 
 std::int64_t WinogradGradient::scratch_elements() const {
-  return winograd_points * rows_ * (shape_.in_channels + shape_.out_channels);
+  return winograd_points * rows_ * (shape_.in_channels + shape_.out_channels) +
+         (winograd_points + 27) * shape_.weights();
 }
 
 std::int64_t WinogradGradient::held_bytes() const {
-  auto bytes = static_cast<std::int64_t>((zeros_.size() + taps_.size() + sums_.size()) * sizeof(float));
+  auto bytes = static_cast<std::int64_t>(zeros_.size() * sizeof(float));
   for (const Products& products : products_) bytes += products.assign.held_bytes() + products.add.held_bytes();
   return bytes;
 }
@@ -108,11 +100,11 @@ void WinogradGradient::add_products(const float* inputs, const float* gradients,
   });
 }
 
-void WinogradGradient::collapse(int point, const float* sums) {
+void WinogradGradient::collapse(int point, const float* sums, float* taps) const {
   constexpr std::int64_t chunk = 16;
   parallel_ranges(shape_.weights() / chunk, [&](std::int64_t begin, std::int64_t end, int) {
     winograd_kernels().collapse_weights(sums, winograd_depth.weights[point], shape_.weights(), begin * chunk,
-                                        end * chunk, taps_.data(), point > 0);
+                                        end * chunk, taps, point > 0);
   });
 }
 

@@ -12,10 +12,8 @@ class WinogradGradient {
 public:
   explicit WinogradGradient(const WinogradShape& shape);
 
-  /// Assigns taps(). x and dy are of `in` and `out`; scratch as WinogradPass has it.
-  void run(const float* x, const float* dy, float* scratch);
-  /// [27, I, O]
-  [[nodiscard]] const float* taps() const { return taps_.data(); }
+  /// The gradient as [27, I, O], in scratch, which is as WinogradPass has it. x and dy are of `in` and `out`.
+  const float* run(const float* x, const float* dy, float* scratch);
 
   [[nodiscard]] std::int64_t scratch_elements() const;
   [[nodiscard]] std::int64_t held_bytes() const;
@@ -24,7 +22,7 @@ private:
   void expand_block(std::int64_t block, int point, const float* x, const float* dy, float* inputs,
                     float* gradients) const;
   void add_products(const float* inputs, const float* gradients, float* sums, bool accumulate);
-  void collapse(int point, const float* sums);
+  void collapse(int point, const float* sums, float* taps) const;
 
   struct Products {
     LoneProduct assign;
@@ -34,12 +32,9 @@ private:
   WinogradShape shape_;
   TileWindows<const float, winograd_side> inputs_;
   TileWindows<const float, winograd_tile> gradients_;
-  bool holds_sums_;
   std::int64_t blocks_;
-  std::int64_t rows_;  ///< tiles of a block
-  LineVector zeros_;   ///< a voxel outside x or dy
-  LineVector taps_;
-  LineVector sums_;                 ///< [depth points or 1, 36, I, O]
+  std::int64_t rows_;               ///< tiles of a block
+  LineVector zeros_;                ///< a voxel outside x or dy
   std::vector<Products> products_;  ///< one a thread
 };
 

@@ -9,9 +9,10 @@ namespace {
 
 using onednn::Tag;
 
-/// Up to here all transformed weights are held; more would drop out of the last cache between two blocks of tiles, so
-/// that it is better to walk over all tiles once a depth point.
-constexpr std::int64_t most_held_elements = 4 << 20;
+/// Up to here the transformed weights of all depth points are held, and each block of voxels is read and written while
+/// it is in the cache. More of them would drop out of the last cache from block to block, so that it is as fast, and
+/// takes less memory, to transform those of one depth point and walk over all tiles, once a depth point.
+constexpr std::int64_t most_held_elements = 2 << 20;
 /// Tiles of a block: their points lie in the second-level cache, or serve to use weights more often that do not.
 constexpr std::int64_t block_rows = 32;
 constexpr std::int64_t walk_block_rows = 64;
@@ -44,7 +45,7 @@ WinogradPass::WinogradPass(const WinogradShape& shape)
       rows_((shape.all_tiles() + blocks_ - 1) / blocks_),
       zeros_(line_vector(shape.in_channels)),
       taps_(line_vector(27 * shape.weights())),
-      points_(line_vector((holds_points_ ? winograd_depth.points : 1) * winograd_points * shape.weights())) {
+      points_(line_vector(holds_points_ ? winograd_depth.points * winograd_points * shape.weights() : 0)) {
   const auto block = onednn::f32({winograd_points, rows_, shape.in_channels}, Tag::abc);
   const auto weights = onednn::f32({winograd_points, shape.in_channels, shape.out_channels}, Tag::abc);
   const auto results = onednn::f32({winograd_points, rows_, shape.out_channels}, Tag::abc);
@@ -60,20 +61,27 @@ void WinogradPass::prepare() {
 }
 
 void WinogradPass::run(const float* x, float* y, float* scratch) {
-  const int points = winograd_depth.points;
   if (holds_points_) {
-    run_walk({0, points}, x, y, scratch);
+    walk(0, winograd_depth.points, points_.data(), x, y, scratch);
     return;
   }
-  for (int order = 0; order < points; ++order) {
-    transform_weights(order, points_.data());
-    run_walk({order, order + 1}, x, y, scratch);
+  float* points = scratch + blocks_scratch();
+  for (int order = 0; order < winograd_depth.points; ++order) {
+    transform_weights(order, points);
+    walk(order, order + 1, points, x, y, scratch);
   }
 }
 
 std::int64_t WinogradPass::scratch_elements() const {
-  const std::int64_t block = winograd_points * rows_ * (shape_.in_channels + shape_.out_channels);
-  return static_cast<std::int64_t>(products_.size()) * (block + shape_.out_channels);
+  return blocks_scratch() + (holds_points_ ? 0 : winograd_points * shape_.weights());
+}
+
+std::int64_t WinogradPass::blocks_scratch() const {
+  return static_cast<std::int64_t>(products_.size()) * block_scratch();
+}
+
+std::int64_t WinogradPass::block_scratch() const {
+  return winograd_points * rows_ * (shape_.in_channels + shape_.out_channels) + shape_.out_channels;
 }
 
 std::int64_t WinogradPass::held_bytes() const {
@@ -90,14 +98,14 @@ void WinogradPass::transform_weights(int order, float* points) {
   });
 }
 
-void WinogradPass::run_walk(const Walk& walk, const float* x, float* y, float* scratch) {
+void WinogradPass::walk(int begin, int end, const float* points, const float* x, float* y, float* scratch) {
   const auto threads = static_cast<std::int64_t>(products_.size());
-  const std::int64_t share = scratch_elements() / threads;
   parallel_for(threads, [&](std::int64_t thread) {
+    LoneProduct& product = products_[static_cast<std::size_t>(thread)];
     for (std::int64_t block = blocks_ * thread / threads; block < blocks_ * (thread + 1) / threads; ++block) {
-      for (int order = walk.begin; order < walk.end; ++order) {
-        const float* weights = points_.data() + (order - walk.begin) * winograd_points * shape_.weights();
-        run_block(block, order, weights, x, y, products_[static_cast<std::size_t>(thread)], scratch + share * thread);
+      for (int order = begin; order < end; ++order) {
+        const float* weights = points + (order - begin) * winograd_points * shape_.weights();
+        run_block(block, order, weights, x, y, product, scratch + thread * block_scratch());
       }
     }
   });

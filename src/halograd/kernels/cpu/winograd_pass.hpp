@@ -24,14 +24,11 @@ public:
   [[nodiscard]] std::int64_t held_bytes() const;
 
 private:
-  /// The range of points in depth that one walk over the tiles takes, with their weights in `points_`.
-  struct Walk {
-    int begin = 0;
-    int end = 0;
-  };
-
+  [[nodiscard]] std::int64_t block_scratch() const;
+  [[nodiscard]] std::int64_t blocks_scratch() const;
   void transform_weights(int order, float* points);
-  void run_walk(const Walk& walk, const float* x, float* y, float* scratch);
+  /// All tiles, for the depth points [begin, end), whose weights are `points`.
+  void walk(int begin, int end, const float* points, const float* x, float* y, float* scratch);
   void run_block(std::int64_t block, int order, const float* weights, const float* x, float* y, LoneProduct& product,
                  float* scratch) const;
 
@@ -43,7 +40,7 @@ private:
   std::int64_t rows_;  ///< tiles of a block
   LineVector zeros_;   ///< a voxel outside x
   LineVector taps_;
-  LineVector points_;                  ///< [depth points or 1, 36, I, O]
+  LineVector points_;                  ///< [depth points, 36, I, O], or none
   std::vector<LoneProduct> products_;  ///< one a thread
 };
 
