@@ -14,6 +14,11 @@ constexpr std::int64_t taps = 27;
 /// Channels that lie together in a line of the cache.
 constexpr std::int64_t lane = 16;
 
+/// Tiles from which on the products are worth the transforms, of weights and, with few channels, of voxels.
+constexpr std::int64_t few_tiles = 64;
+constexpr std::int64_t many_tiles = 512;
+constexpr std::int64_t wide = 64;
+
 WinogradShape forward_shape(const Conv3dDesc& desc) {
   return {desc.samples, desc.in_channels, desc.out_channels, desc.in, desc.out, desc.pad_lo};
 }
@@ -117,6 +122,13 @@ bool fits_winograd(const Conv3dDesc& desc) {
     fits = fits && desc.kernel[i] == 3 && desc.stride[i] == 1 && desc.pad_lo[i] >= 0 && desc.pad_lo[i] <= 2;
   }
   return fits && desc.samples * desc.out.volume() > 0;
+}
+
+bool prefers_winograd(const Conv3dDesc& desc) {
+  if (!fits_winograd(desc)) return false;
+  const std::int64_t tiles = forward_shape(desc).all_tiles();
+  const bool few_stick_out = 2 * desc.samples * desc.out.volume() >= tiles * winograd_extent.volume();
+  return few_stick_out && tiles >= (std::min(desc.in_channels, desc.out_channels) < wide ? many_tiles : few_tiles);
 }
 
 std::unique_ptr<Conv3d> make_winograd_conv3d(const Conv3dDesc& desc) {
