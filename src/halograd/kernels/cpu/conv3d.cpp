@@ -4,6 +4,7 @@
 #include "halograd/kernels/cpu/onednn.hpp"
 #include "halograd/kernels/cpu/patch_conv3d.hpp"
 #include "halograd/kernels/cpu/small_conv3d.hpp"
+#include "halograd/kernels/cpu/winograd_conv3d.hpp"
 
 #include <algorithm>
 #include <new>
@@ -203,6 +204,7 @@ std::unique_ptr<Conv3d> make_conv3d(const Conv3dDesc& desc) {
     const Problem problem(desc);
     if (desc.samples * desc.out.volume() <= few_matrix_rows) return make_small_conv3d(desc);
     if (is_patchwise(desc)) return make_patch_conv3d(desc);
+    if (prefers_winograd(desc)) return make_winograd_conv3d(desc);
     if (better_as_matrix(desc, problem)) return make_small_conv3d(desc);
     return std::make_unique<OnednnConv3d>(desc, problem);
   } catch (const dnnl::error& error) {

@@ -3,6 +3,8 @@
 #include "halograd/core/system.hpp"
 #include "halograd/kernels/cpu/conv_problem.hpp"
 #include "halograd/kernels/cpu/patch_conv3d.hpp"
+#include "halograd/kernels/cpu/winograd_conv3d.hpp"
+#include "halograd/kernels/cpu/winograd_parts.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -68,22 +70,21 @@ const char* backward_data_name(const Conv3dDesc& desc) {
   return desc.backwards ? "forward" : "backward_data";
 }
 
-/// Windows that tile the input have kernels that are faster, in sum, than oneDNN's convolutions.
-std::vector<ConvTiming> time_patches(const Conv3dDesc& desc, int repetitions) {
-  const auto conv = make_patch_conv3d(desc);
-  std::vector<float> x(static_cast<std::size_t>(desc.samples * desc.in.volume() * desc.in_channels));
-  std::vector<float> y(static_cast<std::size_t>(desc.samples * desc.out.volume() * desc.out_channels));
-  std::vector<float> w(static_cast<std::size_t>(desc.in_channels * desc.out_channels * desc.kernel.volume()));
-  for (std::vector<float>* values : {&x, &y, &w}) fill(values->data(), values->size());
-  conv->set_weights(w.data());
+/// Kernels of ours, where they are faster than oneDNN's convolutions.
+std::vector<ConvTiming> time_ours(const Conv3dDesc& desc, Conv3d& conv, int repetitions) {
+  LineVector x = line_vector(desc.samples * desc.in.volume() * desc.in_channels);
+  LineVector y = line_vector(desc.samples * desc.out.volume() * desc.out_channels);
+  LineVector w = line_vector(desc.in_channels * desc.out_channels * desc.kernel.volume());
+  for (LineVector* values : {&x, &y, &w}) fill(values->data(), values->size());
+  conv.set_weights(w.data());
   std::vector<ConvTiming> result;
   const auto time = [&](const char* name, const auto& call) {
-    result.push_back({name, conv->implementations()[result.size()], best_seconds(call, repetitions)});
+    result.push_back({name, conv.implementations()[result.size()], best_seconds(call, repetitions)});
   };
-  if (desc.calls_forward()) time(forward_name(desc), [&] { conv->forward(x.data(), y.data()); });
-  if (desc.calls_backward_data()) time(backward_data_name(desc), [&] { conv->backward_data(y.data(), x.data()); });
+  if (desc.calls_forward()) time(forward_name(desc), [&] { conv.forward(x.data(), y.data()); });
+  if (desc.calls_backward_data()) time(backward_data_name(desc), [&] { conv.backward_data(y.data(), x.data()); });
   if (desc.calls_backward_weights()) {
-    time("backward_weights", [&] { conv->backward_weights(x.data(), y.data(), w.data()); });
+    time("backward_weights", [&] { conv.backward_weights(x.data(), y.data(), w.data()); });
   }
   return result;
 }
@@ -122,7 +123,9 @@ std::vector<ConvTiming> time_convolution(const Conv3dDesc& desc, int repetitions
   if (desc.samples * desc.out.volume() == 0) return {};
   try {
     const Conv3dDesc alone = without_margins(desc);
-    return is_patchwise(alone) ? time_patches(alone, repetitions) : time_problem(alone, repetitions);
+    if (is_patchwise(alone)) return time_ours(alone, *make_patch_conv3d(alone), repetitions);
+    if (prefers_winograd(alone)) return time_ours(alone, *make_winograd_conv3d(alone), repetitions);
+    return time_problem(alone, repetitions);
   } catch (const dnnl::error& error) {
     throw ResourceError("{}: oneDNN cannot time it ({})", describe(desc), error.what());
   }
