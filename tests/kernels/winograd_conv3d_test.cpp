@@ -219,6 +219,11 @@ TEST(WinogradConv3d, IsPreferredByShapeAlone) {
   EXPECT_FALSE(cpu::prefers_winograd(cube(256, 256, 8)));  // too few tiles
   EXPECT_FALSE(cpu::prefers_winograd(cube(64, 24, 64)));   // channels don't fill a line
   EXPECT_FALSE(cpu::prefers_winograd(cube(1, 64, 64)));
+  EXPECT_TRUE(cpu::prefers_winograd(cube(32, 64, 64)));
+  Conv3dDesc cosmoflow = cube(32, 64, 32);
+  cosmoflow.samples = 8;  // keeps its way however many samples there are
+  EXPECT_FALSE(cpu::prefers_winograd(cosmoflow));
+  EXPECT_FALSE(cpu::prefers_winograd(cube(16, 32, 64)));
   Conv3dDesc thin = cube(64, 64, 32);
   thin.in.w = thin.out.w = 1;  // three of four outputs would stick out
   EXPECT_FALSE(cpu::prefers_winograd(thin));

@@ -14,10 +14,12 @@ constexpr std::int64_t taps = 27;
 /// Channels that lie together in a line of the cache.
 constexpr std::int64_t lane = 16;
 
-/// Tiles from which on the products are worth the transforms, of weights and, with few channels, of voxels.
-constexpr std::int64_t few_tiles = 64;
-constexpr std::int64_t many_tiles = 512;
+/// From `wide` channels on few tiles are worth the transforms, of weights above all.
 constexpr std::int64_t wide = 64;
+constexpr std::int64_t few_tiles = 64;
+/// With fewer channels less is gained, so that small volumes keep the smaller rounding errors.
+constexpr std::int64_t narrow = 32;
+constexpr std::int64_t many_tiles = 4096;
 
 WinogradShape forward_shape(const Conv3dDesc& desc) {
   return {desc.samples, desc.in_channels, desc.out_channels, desc.in, desc.out, desc.pad_lo};
@@ -126,9 +128,11 @@ bool fits_winograd(const Conv3dDesc& desc) {
 
 bool prefers_winograd(const Conv3dDesc& desc) {
   if (!fits_winograd(desc)) return false;
-  const std::int64_t tiles = forward_shape(desc).all_tiles();
-  const bool few_stick_out = 2 * desc.samples * desc.out.volume() >= tiles * winograd_extent.volume();
-  return few_stick_out && tiles >= (std::min(desc.in_channels, desc.out_channels) < wide ? many_tiles : few_tiles);
+  const WinogradShape shape = forward_shape(desc);
+  const std::int64_t tiles = shape.all_tiles();
+  if (2 * desc.samples * desc.out.volume() < tiles * winograd_extent.volume()) return false;  // most would stick out
+  const std::int64_t channels = std::min(desc.in_channels, desc.out_channels);
+  return channels >= wide ? tiles >= few_tiles : channels >= narrow && shape.tiles().volume() >= many_tiles;
 }
 
 std::unique_ptr<Conv3d> make_winograd_conv3d(const Conv3dDesc& desc) {

@@ -6,8 +6,8 @@
 
 namespace halograd::cpu {
 
-/// Tiles of outputs. With 4 in depth a quarter fewer multiplications would be left, for 1.6 times the rounding errors
-/// and a tenth of the time.
+/// Outputs of a tile. Four in depth would save another quarter of the multiplications and up to a tenth of the time,
+/// for 1.6 times the rounding errors.
 constexpr Extent winograd_extent{2, 4, 4};
 constexpr int winograd_tile = 4;  ///< in height and width
 constexpr int winograd_side = 6;  ///< points in height and in width
