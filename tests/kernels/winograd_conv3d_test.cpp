@@ -12,8 +12,8 @@
 namespace halograd::test {
 namespace {
 
-/// What the transforms may add to the 3e-7 of plain sums: measured up to 1.3e-6 here.
-constexpr double rounding = 2.5e-6;
+/// Plain sums come to 5e-7; measured here are up to 1.4e-6 and, for sums of 512 channels or 9,000 voxels, 2.5e-6.
+constexpr double rounding = 4e-6;
 constexpr float canary = 7e33F;
 
 struct Sums {
