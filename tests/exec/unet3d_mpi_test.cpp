@@ -22,6 +22,7 @@ struct Setting {
   UnetNorm norm = UnetNorm::batch;
   SegmentationLoss loss{};
   std::int64_t batch = 2;
+  bool direct = true;  ///< convolutions without Winograd's further rounding
 };
 
 Network network(const Setting& setting) {
@@ -29,8 +30,12 @@ Network network(const Setting& setting) {
       {.width = setting.width, .base_channels = setting.base_channels, .norm = setting.norm, .loss = setting.loss});
 }
 
-ExecutorOptions options(const ProcessGrid& grid, Backend backend, OptimizerKind kind) {
-  return {.grid = grid, .backend = backend, .optimizer = {.kind = kind}, .seed = seed};
+ExecutorOptions options(const Setting& setting, const ProcessGrid& grid, Backend backend, OptimizerKind kind) {
+  return {.grid = grid,
+          .backend = backend,
+          .optimizer = {.kind = kind},
+          .seed = seed,
+          .direct_convolutions = setting.direct};
 }
 
 /// What some steps leave behind.
@@ -105,7 +110,7 @@ Trace run(const Communicator& world, const Setting& setting, const ExecutorOptio
 Trace run_alone(const Communicator& world, const Setting& setting, Backend backend, OptimizerKind kind,
                 std::int64_t steps, double rate) {
   Trace trace;
-  if (world.rank() == 0) trace = run(Communicator::self(), setting, options({}, backend, kind), steps, rate);
+  if (world.rank() == 0) trace = run(Communicator::self(), setting, options(setting, {}, backend, kind), steps, rate);
   trace.losses.resize(static_cast<std::size_t>(steps));
   trace.gradients.resize(static_cast<std::size_t>(network(setting).trainable_parameters()));
   trace.counts.resize(2 * classes);
@@ -159,19 +164,19 @@ void check_first_step(const Setting& setting, Backend backend, double bound) {
   const Trace alone = run_alone(world, setting, backend, OptimizerKind::sgd, 1, 0);
   for (const Extent& parts : grids) {
     const ProcessGrid grid = grid_of(parts, world.size());
-    const Trace sharded = run(world, setting, options(grid, backend, OptimizerKind::sgd), 1, 0);
+    const Trace sharded = run(world, setting, options(setting, grid, backend, OptimizerKind::sgd), 1, 0);
     compare_first_step(setting, sharded, alone, bound, name_of(grid, setting));
   }
 }
 
-void check_ten_steps(const Setting& setting, OptimizerKind kind, double rate) {
+void check_ten_steps(const Setting& setting, OptimizerKind kind, double rate, double gradients = 1e-3) {
   const Communicator world = Communicator::world();
   const Trace alone = run_alone(world, setting, Backend::cpu, kind, 10, rate);
   if (world.size() == 1) {
     // The rate is safe where rounding alone (another thread count) moves the curve ten times less than the bound below.
     const int threads = thread_count();
     omp_set_num_threads(threads == 1 ? 2 : 1);
-    const Trace other = run(world, setting, options({}, Backend::cpu, kind), 10, rate);
+    const Trace other = run(world, setting, options(setting, {}, Backend::cpu, kind), 10, rate);
     omp_set_num_threads(threads);
     compare_losses(other, alone, 1e-5, "with another thread count");
     EXPECT_LT(alone.losses.back(), alone.losses.front());
@@ -179,8 +184,8 @@ void check_ten_steps(const Setting& setting, OptimizerKind kind, double rate) {
   }
   for (const Extent& parts : grids_for(world.size())) {
     const ProcessGrid grid = grid_of(parts, world.size());
-    const Trace sharded = run(world, setting, options(grid, Backend::cpu, kind), 10, rate);
-    compare_first_step(setting, sharded, alone, 1e-3, name_of(grid, setting));
+    const Trace sharded = run(world, setting, options(setting, grid, Backend::cpu, kind), 10, rate);
+    compare_first_step(setting, sharded, alone, gradients, name_of(grid, setting));
     compare_losses(sharded, alone, 1e-4, name_of(grid, setting));
     // Of an early network many voxels lie between two classes, and rounding may tip some.
     const double voxels = static_cast<double>(setting.batch * setting.width * setting.width * setting.width);
@@ -228,6 +233,10 @@ TEST_P(WholeUnet3d, DISABLED_TenStepsOfSgd) {
 TEST_P(WholeUnet3d, DISABLED_TenStepsOfAdam) {
   check_ten_steps({.width = GetParam(), .base_channels = 32}, OptimizerKind::adam, adam_rate / 10);
 }
+/// Four times the rounding tips more ReLUs that are near 0, each of which is seen in the gradients below it.
+TEST_P(WholeUnet3d, DISABLED_TenStepsWithFastConvolutions) {
+  check_ten_steps({.width = GetParam(), .base_channels = 32, .direct = false}, OptimizerKind::sgd, sgd_rate, 1e-2);
+}
 
 INSTANTIATE_TEST_SUITE_P(Widths, WholeUnet3d, testing::Values(32, 40));
 
@@ -236,8 +245,8 @@ TEST(Unet3d, GivesTheSameBitsTwice) {
   if (grids_for(world.size()).empty()) GTEST_SKIP();
   const ProcessGrid grid = grid_of(grids_for(world.size()).front(), world.size());
   const Setting setting{.width = 40, .loss = {.dice = 1}, .batch = 1};
-  const Trace first = run(world, setting, options(grid, Backend::cpu, OptimizerKind::adam), 3, 1e-4);
-  const Trace second = run(world, setting, options(grid, Backend::cpu, OptimizerKind::adam), 3, 1e-4);
+  const Trace first = run(world, setting, options(setting, grid, Backend::cpu, OptimizerKind::adam), 3, 1e-4);
+  const Trace second = run(world, setting, options(setting, grid, Backend::cpu, OptimizerKind::adam), 3, 1e-4);
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.gradients, second.gradients);
   EXPECT_EQ(first.counts, second.counts);

@@ -85,7 +85,7 @@ TEST(Config, comes_back_from_its_toml_unchanged) {
 
 TEST(Config, its_toml_holds_every_key) {
   const std::string toml = to_toml(Config{});
-  EXPECT_EQ(config_keys().size(), 46U);
+  EXPECT_EQ(config_keys().size(), 47U);
   for (const ConfigKey& key : config_keys())
     EXPECT_NE(toml.find("\n" + key.name + " = "), std::string::npos) << key.name;
   EXPECT_TRUE(toml.starts_with("[model]\nname = \"cosmoflow\""));

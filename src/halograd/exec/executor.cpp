@@ -18,6 +18,7 @@ CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mo
           .batch = batch,
           .mode = mode,
           .scope = options.statistics,
+          .direct_convolutions = options.direct_convolutions,
           .input_gradient = options.input_gradient,
           .input_partition = options.input_partition,
           .bucket_bytes = options.bucket_bytes,

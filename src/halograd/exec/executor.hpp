@@ -20,6 +20,7 @@ struct ExecutorOptions {
   std::uint64_t seed = 1;  ///< of the initial weights and of dropout
   std::int64_t bucket_bytes = CompileOptions{}.bucket_bytes;
   int input_slots = 1;                       ///< two: one can be filled while a step reads the other
+  bool direct_convolutions = false;          ///< see CompileOptions
   bool input_gradient = false;               ///< see CompileOptions
   std::optional<Partition> input_partition;  ///< see CompileOptions
 };

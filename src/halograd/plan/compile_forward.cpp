@@ -95,7 +95,7 @@ void Compiler::emit_convolution(std::size_t stage) {
     unit.forward_flops = desc.forward_flops();
     unit.desc = desc;
   };
-  window.transposed ? describe(Deconv3dDesc()) : describe(Conv3dDesc());
+  window.transposed ? describe(Deconv3dDesc()) : describe(Conv3dDesc{.direct = options_.direct_convolutions});
   unit.x = at.input.buffer;
   unit.y = out.home.buffer;
   unit.dx = at.input_gradient.buffer;

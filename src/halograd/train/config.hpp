@@ -73,6 +73,7 @@ struct ParallelConfig {
   std::string grid = "1x1x1";
   std::string batch_norm_statistics = "global";
   std::string backend = "cpu";
+  std::string convolutions = "fast";  ///< or "direct": none that trade rounding for speed
   friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };
 

@@ -181,6 +181,8 @@ std::vector<ConfigKey> make_keys() {
       parallel("grid", &P::grid, "parts of a sample in depth, height and width", check_grid),
       parallel("batch_norm_statistics", &P::batch_norm_statistics, "over the \"global\" mini-batch, or \"spatial\"",
                one_of({"global", "spatial"})),
+      parallel("convolutions", &P::convolutions,
+               "\"fast\", or \"direct\": none that round more to be faster (Winograd)", one_of({"fast", "direct"})),
       parallel("backend", &P::backend, "the kernels: \"cpu\" or \"reference\"", one_of({"cpu", "reference"})),
   };
 }

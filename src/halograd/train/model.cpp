@@ -97,7 +97,8 @@ ExecutorOptions executor_options(const Config& config, std::int64_t ranks) {
           .statistics =
               config.parallel.batch_norm_statistics == "spatial" ? StatisticsScope::spatial : StatisticsScope::global,
           .optimizer = {.kind = adam ? OptimizerKind::adam : OptimizerKind::sgd, .momentum = config.train.momentum},
-          .seed = static_cast<std::uint64_t>(config.train.seed)};
+          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .direct_convolutions = config.parallel.convolutions == "direct"};
 }
 
 DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape) {

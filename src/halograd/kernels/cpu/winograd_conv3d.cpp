@@ -127,6 +127,7 @@ bool fits_winograd(const Conv3dDesc& desc) {
 }
 
 bool prefers_winograd(const Conv3dDesc& desc) {
+  if (desc.direct) return false;
   if (!fits_winograd(desc)) return false;
   const WinogradShape shape = forward_shape(desc);
   const std::int64_t tiles = shape.all_tiles();
