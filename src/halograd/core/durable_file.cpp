@@ -31,7 +31,7 @@ std::string host_name() {
 
 /// The process whose `own_temporary` this would be; 0: none of this host.
 pid_t owner_of(const std::string& name) {
-  static const std::string host = "." + host_name() + "-";
+  static const std::string host = fmt::format(".{}-", host_name());
   const std::size_t at = name.rfind(host);
   if (!name.starts_with('.') || !name.ends_with(temporary_ending) || at == std::string::npos) return 0;
   const char* const first = name.data() + at + host.size();
