@@ -61,6 +61,8 @@ TEST_F(ConvertCli, a_bad_file_is_named_and_nothing_half_written) {
 
 TEST_F(ConvertCli, what_is_missing_or_makes_no_sense_is_refused) {
   expect_failure(run_halograd(command("--classes 2")), 3, {"a label is 2", "from 0 to 1"});
+  expect_failure(run_halograd(command("--classes 0")), 2, {"--classes is 0; expected 2 to 256"});
+  expect_failure(run_halograd(command("--classes 257")), 2, {"--classes is 257"});
   expect_failure(run_halograd(command("--group 1:1,3:2")), 2, {"names class 3"});
   expect_failure(run_halograd("convert other --volumes a --out b"), 2, {"unknown kind of data other"});
   expect_failure(run_halograd("convert lits --volumes /nowhere --out " + out()), 3, {"/nowhere: no such directory"});

@@ -123,6 +123,15 @@ TEST(Resume, BeginsWithTheGivenWeightsWhereThereIsNoCheckpointYet) {
   EXPECT_NE(results(early), std::vector<Json>{results(undisturbed(0, "1x1x1")).front()});
 }
 
+TEST(Splits, WithoutTestSamplesNoTestIsLogged) {
+  const TemporaryDirectory directory;
+  const ProgramRun run = train(0, directory / "run", "--set data.split=[1,0,0] --set train.epochs=1");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ((run.out + run.err).find("test: "), std::string::npos) << run.out << run.err;
+  EXPECT_NE((run.out + run.err).find("results in "), std::string::npos) << run.out << run.err;
+  EXPECT_EQ(events(directory / "run", "test").front().at("samples"), 0);
+}
+
 // --- Grids, groups and the samplers' order ------------------------------------------------------------------------
 
 TEST(Checkpoints, ByStepsComeAtTheEndOfAnEpochToo) {

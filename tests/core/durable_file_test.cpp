@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <set>
@@ -84,6 +86,22 @@ TEST(DurableFile, FaultsAreNamed) {
   EXPECT_EQ(names(directory), std::set<std::string>{"taken"});
   EXPECT_EQ(message_of<ResourceError>([&] { sync_path(directory / "none"); }),
             "cannot open " + (directory / "none").string() + " to sync it: No such file or directory");
+}
+
+TEST(DurableFile, what_dead_processes_left_is_removed) {
+  const TemporaryDirectory directory;
+  const fs::path own = own_temporary(directory / "a");
+  const pid_t child = fork();
+  if (child == 0) {
+    write_file(own_temporary(directory / "a"), "", "a");
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  write_file(own, "", "a");
+  write_file(directory / ".a.elsewhere-1.partial", "", "a");
+  EXPECT_EQ(names(directory).size(), 3U) << "each has its own name";
+  remove_left_temporaries(directory.path());
+  EXPECT_EQ(names(directory), (std::set<std::string>{own.filename().string(), ".a.elsewhere-1.partial"}));
 }
 
 }  // namespace

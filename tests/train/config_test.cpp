@@ -123,8 +123,9 @@ TEST(Config, the_unet_learns_labels) {
       "--set model.loss=focal: model.loss = \"focal\" must be \"cross_entropy\" or \"dice\" or \"cross_entropy+dice\"");
   for (const char* wrong :
        {"model.norm=layer", "model.channels=0", "model.classes=1", "model.classes=256", "model.base_channels=0",
-        "model.ignore_label=-2", "model.ignore_label=256", "model.class_weights=[1,-1,1]",
-        "model.class_weights=[1,nan,1]", "model.class_weights=[0,0,0]"}) {
+        "model.base_channels=65537", "model.ignore_label=-2", "model.ignore_label=256", "model.class_weights=[1,-1,1]",
+        "model.class_weights=[1,nan,1]", "model.class_weights=[0,0,0]", "model.class_weights=[1,1e39,1]",
+        "model.class_weights=[1,1.1e6,1]", "model.class_weights=[1,9e-7,1]"}) {
     EXPECT_NE(parse_error(labelled, {wrong}).find(" must be "), std::string::npos) << wrong;
   }
   EXPECT_EQ(parse_error(labelled, {"model.class_weights=[1,2,3]", "model.loss=dice"}),
@@ -144,6 +145,11 @@ TEST(Config, widths_are_what_the_network_can_halve) {
 TEST(Config, weights_are_one_a_class) {
   const std::string unet = "[model]\nname = \"unet3d\"\n[data]\nformat = \"lits\"\n";
   EXPECT_EQ(parse(unet, {"model.class_weights=[1, 2.5, 0]"}).model.class_weights, (std::vector<double>{1, 2.5, 0}));
+  EXPECT_EQ(parse(unet, {"model.class_weights=[1e-6, 1e6, 0]"}).model.class_weights,
+            (std::vector<double>{1e-6, 1e6, 0}));
+  EXPECT_TRUE(parse_error(unet, {"model.class_weights=[1e-7, 1, 1]"})
+                  .ends_with("must be numbers from 1e-6 to 1e6, or 0, not all of them 0"));
+  EXPECT_EQ(parse(unet, {"model.base_channels=65536"}).model.base_channels, 65536);
   EXPECT_EQ(parse(unet, {"model.class_weights=[1, 2]", "model.classes=2"}).model.classes, 2);
   EXPECT_EQ(parse_error(unet, {"model.class_weights=[1, 2]"}),
             "model.class_weights holds 2 numbers: must be model.classes, 3 (or none: all 1)");

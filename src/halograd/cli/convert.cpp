@@ -40,7 +40,8 @@ void add_convert_command(CLI::App& app, const Communicator& world) {
   command->add_option("--volumes", conversion->volumes, "the directory of the pairs")->required();
   command->add_option("--out", conversion->out, "the directory to write to, made where it doesn't exist")->required();
   command->add_option("--width", conversion->settings.width, "voxels along each side (default: 256)");
-  command->add_option("--classes", conversion->settings.classes, "labels are 0 to this less one (default: 3)");
+  command->add_option("--classes", conversion->settings.classes,
+                      "2 to 256: labels are 0 to this less one (default: 3)");
   command->add_option("--group", conversion->settings.groups,
                       "classes made of several labels, as 1:1-90,95,2:91-94; labels in none become 0");
   command->add_flag("--keep-going", conversion->keep_going, "go on past cases that can't be converted");

@@ -5,16 +5,44 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace halograd {
 namespace {
 
+constexpr std::string_view temporary_ending = ".partial";
+
 std::string reason() {
   return std::generic_category().message(errno);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
+}
+
+/// The process whose `own_temporary` this would be; 0: none of this host.
+pid_t owner_of(const std::string& name) {
+  static const std::string host = fmt::format(".{}-", host_name());
+  const std::size_t at = name.rfind(host);
+  if (!name.starts_with('.') || !name.ends_with(temporary_ending) || at == std::string::npos) return 0;
+  const char* const first = name.data() + at + host.size();
+  const char* const last = name.data() + name.size() - temporary_ending.size();
+  pid_t process = 0;
+  const auto [end, failure] = std::from_chars(first, std::max(first, last), process);
+  return failure == std::errc{} && end == last ? process : 0;
+}
+
+bool is_gone(pid_t process) {
+  return kill(process, 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace
@@ -59,6 +87,22 @@ void write_durably(const std::filesystem::path& file, std::string_view bytes, co
 
 void write_durably(const std::filesystem::path& file, std::string_view bytes) {
   write_durably(file, bytes, file.string() + ".partial");
+}
+
+std::filesystem::path own_temporary(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  return file.parent_path() / fmt::format(".{}.{}-{}{}", name, host_name(), getpid(), temporary_ending);
+}
+
+void remove_left_temporaries(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> left;
+  std::error_code ignored;
+  std::filesystem::directory_iterator entries(directory, ignored);
+  for (; entries != std::filesystem::directory_iterator(); entries.increment(ignored)) {
+    const pid_t process = owner_of(entries->path().filename().string());
+    if (process > 0 && is_gone(process)) left.push_back(entries->path());
+  }
+  for (const std::filesystem::path& file : left) std::filesystem::remove(file, ignored);
 }
 
 }  // namespace halograd

@@ -23,4 +23,10 @@ void write_durably(const std::filesystem::path& file, std::string_view bytes, co
 /// Likewise, with "<file>.partial" for `temporary`.
 void write_durably(const std::filesystem::path& file, std::string_view bytes);
 
+/// ".<file>.<host>-<process>.partial" beside `file`: a name that no other process uses at the same time.
+std::filesystem::path own_temporary(const std::filesystem::path& file);
+
+/// Removes what processes of this host that are no more left in `directory` under names of `own_temporary`.
+void remove_left_temporaries(const std::filesystem::path& directory);
+
 }  // namespace halograd

@@ -28,6 +28,10 @@ ConfigCheck<std::int64_t> at_least(std::int64_t low) {
   return [low](std::int64_t value) { return value >= low ? "" : fmt::format("an integer of at least {}", low); };
 }
 
+std::string check_base_channels(std::int64_t channels) {
+  return channels >= 1 && channels <= 65536 ? "" : "1 to 65536";
+}
+
 ConfigCheck<double> check_number(std::string right, std::function<bool(double)> accepts) {
   return [right = std::move(right), accepts = std::move(accepts)](double value) {
     return std::isfinite(value) && accepts(value) ? "" : right;
@@ -57,9 +61,11 @@ std::string check_ignore_label(std::int64_t label) {
 }
 
 std::string check_weights(const std::vector<double>& weights) {
-  const bool numbers = std::ranges::all_of(weights, [](double weight) { return std::isfinite(weight) && weight >= 0; });
+  // Single precision holds these, their sum over all voxels and what that is divided by.
+  const bool numbers =
+      std::ranges::all_of(weights, [](double weight) { return weight == 0 || (weight >= 1e-6 && weight <= 1e6); });
   const bool some = weights.empty() || std::ranges::any_of(weights, [](double weight) { return weight > 0; });
-  return numbers && some ? "" : "numbers from 0 up, not all of them 0";
+  return numbers && some ? "" : "numbers from 1e-6 to 1e6, or 0, not all of them 0";
 }
 
 std::string check_pool_window(std::int64_t window) {
@@ -138,7 +144,7 @@ std::vector<ConfigKey> make_keys() {
             one_of({"batch", "instance", "group"})),
       model("channels", &M::channels, "of unet3d's input", at_least(1)),
       model("classes", &M::classes, "that unet3d tells apart", check_classes),
-      model("base_channels", &M::base_channels, "of unet3d's first convolution", at_least(1)),
+      model("base_channels", &M::base_channels, "of unet3d's first convolution", check_base_channels),
       model("loss", &M::loss, "of unet3d: \"cross_entropy\", \"dice\" or \"cross_entropy+dice\"",
             one_of({"cross_entropy", "dice", "cross_entropy+dice"})),
       model("class_weights", &M::class_weights, "of the cross entropy, by class; []: all 1", check_weights),

@@ -76,7 +76,7 @@ double physical_scale(const std::vector<Prediction>& predictions, std::size_t k)
 }
 
 nlohmann::ordered_json errors_of(const std::vector<Prediction>& all) {
-  nlohmann::ordered_json metrics;
+  nlohmann::ordered_json metrics = nlohmann::ordered_json::object();
   if (all.empty()) return metrics;
   const double count = static_cast<double>(all.size());
   const bool physical = std::ranges::all_of(all, [](const Prediction& p) { return !p.physical.empty(); });

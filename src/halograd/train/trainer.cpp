@@ -320,7 +320,7 @@ void Trainer::finish_run() {
   }
   if (!leads()) return;
   metrics_->write_test(test.metrics);
-  progress_.line("test: " + format_metrics(test.metrics));
+  if (test.samples > 0) progress_.line("test: " + format_metrics(test.metrics));
   progress_.line("results in " + directory_.root().string());
 }
 

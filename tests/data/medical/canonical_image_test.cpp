@@ -101,5 +101,13 @@ TEST(CanonicalImage, slope_and_intercept_lose_nothing) {
   EXPECT_NE(message_of<DataError>([&] { load_canonical_image(file, 4); }).find("not finite"), std::string::npos);
 }
 
+TEST(CanonicalImage, values_beyond_float_are_refused) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path file = directory / "a.nii";
+  oriented<double>(ras, Extent::cube(4), 64, [](const Index& at) { return at.w == 1 ? 1e300 : 0; }).write(file);
+  EXPECT_EQ(message_of<DataError>([&] { load_canonical_image(file, 4); }),
+            file.string() + ": a voxel's value does not fit a 32-bit float; expected values to 3.4e+38");
+}
+
 }  // namespace
 }  // namespace halograd::test

@@ -19,8 +19,7 @@ MedicalCase small_case(const TemporaryDirectory& directory) {
   raw.slope = 0.5F;
   raw.write(directory / "volume-3.nii");
   MedicalCase made{.name = "3",
-                   .volume_file = "volume-3.nii",
-                   .segmentation_file = "segmentation-3.nii.gz",
+                   .sources = {{"volume-3.nii", 736, 1'700'000'000}, {"segmentation-3.nii.gz", 99, 1'700'000'001}},
                    .settings = {.width = 4, .classes = 2, .groups = "1:5-7"},
                    .image = load_canonical_image(directory / "volume-3.nii", 4)};
   for (int i = 0; i < 64; ++i) made.segmentation.push_back(static_cast<std::uint8_t>(i % 2));
@@ -79,6 +78,7 @@ TEST(CaseFile, geometry_and_settings_are_read_back) {
   EXPECT_EQ(geometry.affine, made.image.affine());
   EXPECT_EQ(geometry.spacing, made.image.spacing());
   EXPECT_EQ(read_case_settings(file), made.settings);
+  EXPECT_EQ(read_case_sources(file), made.sources);
 }
 
 TEST(CaseFile, the_same_case_gives_the_same_bytes) {

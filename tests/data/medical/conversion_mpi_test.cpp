@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace halograd::test {
 namespace {
 
@@ -83,6 +85,22 @@ TEST_F(ConversionOnRanks, files_of_other_settings_are_not_replaced) {
   other.settings.classes = 5;
   EXPECT_NE(message_of<DataError>([&] { convert_cases(world_, other); }).find("was converted with width 8, 3 classes"),
             std::string::npos);
+}
+
+TEST_F(ConversionOnRanks, nor_files_made_of_other_scans) {
+  write_pairs(1);
+  convert_cases(world_, conversion());
+  const auto refusal = [&] { return message_of<DataError>([&] { convert_cases(world_, conversion()); }); };
+  EXPECT_EQ(refusal(), "");
+  in_.write([&] { write_pair(in_.path(), "0", 5); });
+  EXPECT_NE(refusal().find("case-0.hdf5: was made of volume-0.nii (592 bytes, of "), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("; expected volume-0.nii (652 bytes, of "), std::string::npos) << refusal();
+  in_.write([&] {
+    write_pair(in_.path(), "0", 4);
+    const std::filesystem::path volume = in_.path() / "volume-0.nii";
+    std::filesystem::last_write_time(volume, std::filesystem::last_write_time(volume) - std::chrono::hours(1));
+  });
+  EXPECT_NE(refusal().find("was made of volume-0.nii (592 bytes"), std::string::npos) << "of an hour ago";
 }
 
 }  // namespace

@@ -168,6 +168,10 @@ TEST_F(NiftiVolume, compressed_files_that_are_not_whole_are_refused) {
     const std::string message = refusal(cut);
     EXPECT_TRUE(message.starts_with(cut.string())) << kept << ": " << message;
   }
+  std::string headless = bytes;
+  headless[10] = static_cast<char>(headless[10] | 6);  // a kind of block that deflate doesn't have
+  write_file(cut, headless);
+  expect_has(refusal(cut), "cut short or damaged; expected a whole gzip file, but its compressed data are damaged");
   for (const std::size_t at : {bytes.size() / 2, bytes.size() - 7}) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
@@ -181,6 +185,21 @@ TEST_F(NiftiVolume, a_damaged_header_asks_for_no_memory) {
   RawNifti raw = small();
   raw.dims = {30000, 30000, 30000};
   expect_has(refusal(raw), "cannot hold the voxels");
+}
+
+TEST_F(NiftiVolume, what_does_not_fit_the_memory_is_named_with_its_size) {
+  RawNifti raw = small();
+  raw.datatype = 2;
+  raw.bits = 8;
+  raw.dims = {20000, 20000, 20000};
+  const NiftiHeader header = header_of(raw);
+  std::error_code failure;
+  std::filesystem::resize_file(file_, std::uintmax_t{352} + 8'000'000'000'000U, failure);
+  if (failure) GTEST_SKIP() << "no file of 8 TB, even an empty one: " << failure.message();
+  expect_has(message_of<ResourceError>([&] { read_nifti_voxels(file_, header); }),
+             "a.nii: needs 7.28 TiB for its voxels");
+  expect_has(message_of<ResourceError>([&] { read_nifti_labels(file_, header, LabelTable(3)); }),
+             "a.nii: needs 7.28 TiB for its voxels; expected");
 }
 
 TEST_F(NiftiVolume, labels_are_looked_up_whatever_their_type) {

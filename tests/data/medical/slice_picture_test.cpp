@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace halograd::test {
 namespace {
 
@@ -76,6 +78,29 @@ TEST(SlicePicture, labels_are_coloured_translucent_with_an_outline) {
   EXPECT_LT(picture.at(128, 150)[2], 10);
   EXPECT_GT(picture.at(128, 150)[0], 220);
   EXPECT_EQ(picture.at(126, 150), grey);
+}
+
+TEST(SlicePicture, no_geometry_makes_it_large) {
+  struct Shown {
+    Extent extent;
+    std::array<double, 3> spacing;
+    std::int64_t width;  ///< of the axial, coronal and sagittal panel together
+    std::int64_t height;
+  };
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Shown& shown :
+       {Shown{{12, 18, 20}, {1000, 1, 1}, 85 + 85 + 77, 1024}, Shown{{2000, 1, 1}, {1, 1, 1}, 1 + 1 + 1, 1024},
+        Shown{{4, 4, 4}, {1e-20, 1, 1e20}, 1024 + 1024 + 1024, 1024}, Shown{{4, 4, 4}, {0, 2, 2}, 256 + 256 + 256, 256},
+        Shown{{4, 4, 4}, {0, -1, nan}, 256 + 256 + 256, 256}, Shown{{4, 4, 4}, {1, 1, inf}, 1024 + 1024 + 51, 51},
+        Shown{{32, 32, 32}, {2.5 / 32, 18.0 / 32, 20.0 / 32}, 1024 + 1024 + 922, 922}}) {
+    const std::vector<float> image(static_cast<std::size_t>(shown.extent.volume()));
+    const std::vector<std::uint8_t> labels(image.size(), 1);
+    const Picture picture =
+        draw_slices({.image = image, .labels = labels, .extent = shown.extent, .spacing = shown.spacing});
+    EXPECT_EQ(picture.width, shown.width + 2 * 8) << shown.spacing[0];
+    EXPECT_EQ(picture.height, shown.height) << shown.spacing[0];
+  }
 }
 
 TEST(SlicePicture, is_written_as_png) {

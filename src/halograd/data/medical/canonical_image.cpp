@@ -69,6 +69,10 @@ CanonicalImage load_canonical_image(const std::filesystem::path& file, const Nif
       [&]<typename T>(const std::vector<T>& stored) {
         const Range range = range_of(std::span<const T>(stored), header);
         if (!std::isfinite(range.lowest) || !std::isfinite(range.highest)) {
+          if (header.slope == 1 && header.intercept == 0) {
+            throw DataError("{}: a voxel's value does not fit a 32-bit float; expected values to {:.2g}", file.string(),
+                            std::numeric_limits<float>::max());
+          }
           throw DataError("{}: its slope {} and intercept {} give values that are not finite; expected finite ones",
                           file.string(), header.slope, header.intercept);
         }

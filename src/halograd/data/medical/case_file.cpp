@@ -5,6 +5,8 @@
 #include "halograd/data/hdf5_image.hpp"
 #include "halograd/data/hdf5_write.hpp"
 
+#include <sys/stat.h>
+
 namespace halograd {
 namespace {
 
@@ -24,6 +26,15 @@ void write_geometry(hid_t file, const CanonicalImage& image) {
                        original.bytes.data());
 }
 
+void write_source(hid_t file, const std::string& kind, const SourceFile& source) {
+  const auto number = [&](const char* what, std::int64_t value) {
+    write_hdf5_attribute(file, (kind + what).c_str(), H5T_STD_I64LE, H5T_NATIVE_INT64, {}, &value);
+  };
+  write_hdf5_attribute(file, (kind + "_file").c_str(), source.name);
+  number("_size", source.size);
+  number("_modified", source.modified);
+}
+
 void write_contents(hid_t file, const MedicalCase& medical_case) {
   const CanonicalImage& image = medical_case.image;
   const auto width = static_cast<hsize_t>(image.width);
@@ -38,8 +49,8 @@ void write_contents(hid_t file, const MedicalCase& medical_case) {
   write_hdf5_attribute(file, "classes", H5T_STD_I64LE, H5T_NATIVE_INT64, {}, &settings.classes);
   write_hdf5_attribute(file, "groups", settings.groups);
   write_hdf5_attribute(file, "case", medical_case.name);
-  write_hdf5_attribute(file, "volume_file", medical_case.volume_file);
-  write_hdf5_attribute(file, "segmentation_file", medical_case.segmentation_file);
+  write_source(file, "volume", medical_case.sources.volume);
+  write_source(file, "segmentation", medical_case.sources.segmentation);
 }
 
 Hdf5Image make_image(const MedicalCase& medical_case, const std::filesystem::path& file) {
@@ -86,6 +97,13 @@ std::string read_text(hid_t file, const char* name, const std::string& path) {
   return text.substr(0, text.find('\0'));
 }
 
+SourceFile read_source(hid_t file, const std::string& kind, const std::string& path) {
+  SourceFile source{.name = read_text(file, (kind + "_file").c_str(), path)};
+  read_attribute(file, (kind + "_size").c_str(), H5T_NATIVE_INT64, 1, &source.size, path);
+  read_attribute(file, (kind + "_modified").c_str(), H5T_NATIVE_INT64, 1, &source.modified, path);
+  return source;
+}
+
 std::int64_t read_width(hid_t file, const std::string& path) {
   const Hdf5Handle volume(H5Dopen2(file, "volume", H5P_DEFAULT), H5Dclose);
   if (!volume.valid()) throw DataError("{}: has no dataset `volume`; expected a case made by `convert`", path);
@@ -99,9 +117,14 @@ std::int64_t read_width(hid_t file, const std::string& path) {
 
 }  // namespace
 
+SourceFile source_file(const std::filesystem::path& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) throw DataError("{}: no such file; expected a readable one", file.string());
+  return {file.filename().string(), status.st_size, status.st_mtime};
+}
+
 void write_case_file(const MedicalCase& medical_case, const std::filesystem::path& file) {
-  const std::filesystem::path partial = file.parent_path() / fmt::format(".{}.partial", file.filename().string());
-  write_durably(file, make_image(medical_case, file).bytes(), partial);
+  write_durably(file, make_image(medical_case, file).bytes(), own_temporary(file));
 }
 
 CaseGeometry read_case_geometry(const std::filesystem::path& file) {
@@ -127,6 +150,13 @@ CaseSettings read_case_settings(const std::filesystem::path& file) {
   read_attribute(handle.id(), "classes", H5T_NATIVE_INT64, 1, &settings.classes, path);
   settings.groups = read_text(handle.id(), "groups", path);
   return settings;
+}
+
+CaseSources read_case_sources(const std::filesystem::path& file) {
+  const Hdf5Lock lock;
+  const std::string path = file.string();
+  const Hdf5Handle handle = open_hdf5_file(path);
+  return {read_source(handle.id(), "volume", path), read_source(handle.id(), "segmentation", path)};
 }
 
 }  // namespace halograd

@@ -17,11 +17,27 @@ struct CaseSettings {
   friend bool operator==(const CaseSettings&, const CaseSettings&) = default;
 };
 
+/// A file that a case was made of, as far as it takes to see whether it still is the same.
+struct SourceFile {
+  std::string name;
+  std::int64_t size = 0;      ///< bytes
+  std::int64_t modified = 0;  ///< seconds since 1970
+  friend bool operator==(const SourceFile&, const SourceFile&) = default;
+};
+
+/// What is at this path now. Throws DataError where nothing is.
+SourceFile source_file(const std::filesystem::path& file);
+
+struct CaseSources {
+  SourceFile volume;
+  SourceFile segmentation;
+  friend bool operator==(const CaseSources&, const CaseSources&) = default;
+};
+
 /// One case of a set: an image and its label map.
 struct MedicalCase {
   std::string name;  ///< "12" of volume-12.nii
-  std::string volume_file;
-  std::string segmentation_file;
+  CaseSources sources;
   CaseSettings settings;
   CanonicalImage image;
   std::vector<std::uint8_t> segmentation;  ///< [W,W,W], on the grid of the image
@@ -43,5 +59,6 @@ void write_case_file(const MedicalCase& medical_case, const std::filesystem::pat
 /// Not collective. Throws DataError naming the file and what is missing or wrong.
 CaseGeometry read_case_geometry(const std::filesystem::path& file);
 CaseSettings read_case_settings(const std::filesystem::path& file);
+CaseSources read_case_sources(const std::filesystem::path& file);
 
 }  // namespace halograd

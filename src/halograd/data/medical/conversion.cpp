@@ -1,13 +1,18 @@
 #include "halograd/data/medical/conversion.hpp"
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
+#include "halograd/core/system.hpp"
 #include "halograd/data/medical/nifti_volume.hpp"
 #include "halograd/data/medical/resample.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <new>
 #include <optional>
 #include <system_error>
 
@@ -15,6 +20,9 @@ namespace halograd {
 namespace {
 
 constexpr std::int64_t largest_width = 1024;
+
+/// An image of 16 bits and labels of 8, and both once more as the file to write.
+constexpr std::int64_t case_bytes_per_voxel = 6;
 
 /// Labels lie where the image's voxels lie. Returns a warning where that has to be believed.
 std::string check_geometry(const CasePair& pair, const NiftiHeader& volume, const NiftiHeader& labels) {
@@ -35,7 +43,9 @@ std::string check_geometry(const CasePair& pair, const NiftiHeader& volume, cons
 void check_conversion(const Conversion& conversion) {
   const std::int64_t width = conversion.settings.width;
   if (width < 1 || width > largest_width) throw UsageError("--width is {}; expected 1 to {}", width, largest_width);
-  LabelTable(conversion.settings.classes, conversion.settings.groups);
+  const std::int64_t classes = conversion.settings.classes;
+  if (classes < 2 || classes > 256) throw UsageError("--classes is {}; expected 2 to 256", classes);
+  LabelTable(classes, conversion.settings.groups);
 }
 
 void make_directory(const std::filesystem::path& directory) {
@@ -47,11 +57,30 @@ void make_directory(const std::filesystem::path& directory) {
   }
 }
 
-/// Whether a case was converted before. A file of other settings is not ours to replace.
-bool is_done(const std::filesystem::path& file, const CaseSettings& settings) {
+CaseSources sources_of(const CasePair& pair) {
+  return {source_file(pair.volume), source_file(pair.segmentation)};
+}
+
+void check_source(const std::filesystem::path& file, const SourceFile& there, const SourceFile& now) {
+  if (there == now) return;
+  const auto text = [](const SourceFile& s) {
+    return fmt::format("{} ({} bytes, of {:%F %T} UTC)", s.name, s.size,
+                       std::chrono::sys_seconds(std::chrono::seconds(s.modified)));
+  };
+  throw DataError("{}: was made of {}; expected {}: remove it, or take another --out", file.string(), text(there),
+                  text(now));
+}
+
+/// Whether a case was converted before. A file of other settings or sources is not ours to replace.
+bool is_done(const std::filesystem::path& file, const CasePair& pair, const CaseSettings& settings) {
   if (!std::filesystem::exists(file)) return false;
   const CaseSettings there = read_case_settings(file);
-  if (there == settings) return true;
+  if (there == settings) {
+    const CaseSources sources = read_case_sources(file);
+    check_source(file, sources.volume, source_file(pair.volume));
+    check_source(file, sources.segmentation, source_file(pair.segmentation));
+    return true;
+  }
   const auto text = [](const CaseSettings& s) {
     return fmt::format("width {}, {} classes{}", s.width, s.classes, s.groups.empty() ? "" : " of " + s.groups);
   };
@@ -81,13 +110,18 @@ CaseOutcome convert_case(const CasePair& pair, const Conversion& conversion) {
     return outcome;
   } catch (const DataError& error) {
     return {true, error.what()};
+  } catch (const std::bad_alloc&) {
+    const std::int64_t width = conversion.settings.width;
+    const auto bytes = static_cast<double>(case_bytes_per_voxel * width * width * width);
+    throw ResourceError("{}: needs {} for a case of {}^3 voxels; expected that much memory for each process",
+                        pair.volume.string(), format_bytes(bytes), width);
   }
 }
 
 /// The cases still to do. Large ones come first, and ranks work on neighbours in this order, so that they take alike.
 std::vector<CasePair> pending_cases(const Conversion& conversion, std::vector<CasePair> pairs) {
   std::erase_if(pairs, [&](const CasePair& pair) {
-    return pair.fault.empty() && is_done(conversion.out / case_file_name(pair.name), conversion.settings);
+    return pair.fault.empty() && is_done(conversion.out / case_file_name(pair.name), pair, conversion.settings);
   });
   std::ranges::stable_sort(pairs, [](const CasePair& a, const CasePair& b) { return size_of(a) > size_of(b); });
   return pairs;
@@ -110,6 +144,7 @@ Plan plan_cases(const Communicator& world, const Conversion& conversion) {
     }
     if (world.rank() != 0) return;
     make_directory(conversion.out);
+    remove_left_temporaries(conversion.out);
     for (const CasePair& pair : pending_cases(conversion, plan.all)) names += pair.name + '\n';
   });
   names = world.all_gather(names).front();
@@ -154,10 +189,7 @@ MedicalCase load_case(const CasePair& pair, const CaseSettings& settings, std::s
   const NiftiHeader volume = read_nifti_header(pair.volume);
   const NiftiHeader segmentation = read_nifti_header(pair.segmentation);
   warning = check_geometry(pair, volume, segmentation);
-  MedicalCase loaded{.name = pair.name,
-                     .volume_file = pair.volume.filename().string(),
-                     .segmentation_file = pair.segmentation.filename().string(),
-                     .settings = settings};
+  MedicalCase loaded{.name = pair.name, .sources = sources_of(pair), .settings = settings};
   loaded.segmentation.resize(static_cast<std::size_t>(settings.width * settings.width * settings.width));
   {
     const std::vector<std::uint8_t> labels =

@@ -41,10 +41,11 @@ struct ConversionResult {
 std::string case_file_name(const std::string& name);
 
 /// Collective. Writes one HDF5 file a case to `out`, sharing the cases among the ranks. A case whose file is there
-/// already, with the same settings, is skipped. Warnings, and with `keep_going` the cases that can't be converted, go
-/// to the log of rank 0, which alone calls `progress`. Throws UsageError where a setting makes no sense; DataError for
-/// the first case that can't be converted unless `keep_going`, for an empty directory and for files in `out` of other
-/// settings; ResourceError where writing fails. Every file in `out` is whole in any event.
+/// already, with the same settings and of the same files, is skipped. Warnings, and with `keep_going` the cases that
+/// can't be converted, go to the log of rank 0, which alone calls `progress`. Throws UsageError where a setting makes
+/// no sense; DataError for the first case that can't be converted unless `keep_going`, for an empty directory and for
+/// files in `out` of other settings or of other files; ResourceError where writing fails. Every file in `out` is whole
+/// in any event.
 ConversionResult convert_cases(const Communicator& world, const Conversion& conversion,
                                const std::function<void(const ConversionProgress&)>& progress = {});
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <system_error>
 
@@ -126,6 +127,12 @@ void check_is_file(const std::filesystem::path& file) {
   }
 }
 
+bool begins_as_gzip(const std::filesystem::path& file) {
+  std::array<char, 2> magic{};
+  std::ifstream(file, std::ios::binary).read(magic.data(), magic.size());
+  return magic == std::array{'\x1f', '\x8b'};
+}
+
 }  // namespace
 
 bool has_nifti_name(const std::filesystem::path& file) {
@@ -138,7 +145,9 @@ NiftiHeader read_nifti_header(const std::filesystem::path& file) {
   check_is_file(file);
   std::array<std::byte, NiftiHeader::size> bytes{};
   NiftiStream stream(file, "rb", file.extension() == ".gz");
-  stream.read(bytes.data(), NiftiHeader::size, "a NIfTI-1 file, which begins with 348 bytes of header");
+  stream.read(bytes.data(), NiftiHeader::size,
+              begins_as_gzip(file) ? "a whole gzip file, but its compressed data are damaged"
+                                   : "a NIfTI-1 file, which begins with 348 bytes of header");
   return parse_nifti_header(bytes, file.string());
 }
 

@@ -1,11 +1,13 @@
 #include "halograd/data/medical/nifti_volume.hpp"
 
 #include "halograd/core/durable_file.hpp"
+#include "halograd/core/system.hpp"
 #include "halograd/data/medical/nifti_support.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <type_traits>
@@ -29,6 +31,20 @@ void check_size(const std::filesystem::path& file, std::int64_t wanted) {
   if (there * (is_compressed(file) ? most_compressed : 1) < wanted) {
     throw DataError("{}: cut short: {} bytes cannot hold the voxels its header says; expected {} bytes uncompressed",
                     file.string(), there, wanted);
+  }
+}
+
+template <typename T>
+void take_memory(std::vector<T>& values, std::int64_t count, const std::filesystem::path& file) {
+  const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t available = available_memory_bytes();
+  try {
+    if (bytes > available) throw std::bad_alloc();
+    values.resize(static_cast<std::size_t>(count));
+  } catch (const std::bad_alloc&) {
+    throw ResourceError(
+        "{}: needs {} for its voxels; expected that much memory for this process (the node has {} free)", file.string(),
+        format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(available)));
   }
 }
 
@@ -100,7 +116,7 @@ NiftiVoxels read_nifti_voxels(const std::filesystem::path& file, const NiftiHead
   std::visit(
       [&]<typename T>(std::vector<T>& values) {
         check_size(file, header.data_offset + header.voxels() * static_cast<std::int64_t>(sizeof(T)));
-        values.resize(static_cast<std::size_t>(header.voxels()));
+        take_memory(values, header.voxels(), file);
         stream_voxels<T>(
             file, header, [&](std::int64_t first) { return values.data() + first; },
             [](std::span<const T>, std::int64_t) {});
@@ -116,7 +132,7 @@ std::vector<std::uint8_t> read_nifti_labels(const std::filesystem::path& file, c
   std::visit(
       [&]<typename T>(std::vector<T>& values) {
         check_size(file, header.data_offset + header.voxels() * static_cast<std::int64_t>(sizeof(T)));
-        labels.resize(static_cast<std::size_t>(header.voxels()));
+        take_memory(labels, header.voxels(), file);
         values.resize(static_cast<std::size_t>(std::min(piece_voxels, header.voxels())));
         const auto look_up = [&](std::span<const T> stored, std::int64_t first) {
           for (std::size_t i = 0; i < stored.size(); ++i) {

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace halograd {
 namespace {
 
 constexpr double least_pixels = 256;
+constexpr double most_pixels = 1024;
+constexpr double largest_ratio = 20;
 constexpr std::int64_t gap = 8;
 constexpr double inside_weight = 0.35;
 constexpr double outline_weight = 0.95;
@@ -100,19 +103,37 @@ Colour pixel_of(const Slice& slice, std::int64_t x, std::int64_t y) {
   return colour;
 }
 
+/// The spacings over the finest one. Headers say 0, and what is not a number; a picture has to show those too.
+std::array<double, 3> shown_ratios(const std::array<double, 3>& spacing) {
+  double finest = std::numeric_limits<double>::infinity();
+  for (const double length : spacing) {
+    if (length > 0) finest = std::min(finest, length);
+  }
+  std::array<double, 3> ratios{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double ratio = spacing[i] / finest;
+    ratios[i] = ratio > 1 ? std::min(ratio, largest_ratio) : 1;
+  }
+  return ratios;
+}
+
 /// The axial, coronal and sagittal panels with their sizes in pixels.
 std::array<Panel, 3> panels_of(const SliceView& view) {
   std::array<double, 3> lengths{};
-  const double finest = *std::ranges::min_element(view.spacing);
+  const std::array<double, 3> ratios = shown_ratios(view.spacing);
   for (int dimension = 0; dimension < 3; ++dimension) {
     const auto i = static_cast<std::size_t>(dimension);
-    lengths[i] = static_cast<double>(view.extent[dimension]) * view.spacing[i] / finest;
+    lengths[i] = static_cast<double>(view.extent[dimension]) * ratios[i];
   }
-  const double zoom = std::max(1.0, std::ceil(least_pixels / *std::ranges::min_element(lengths)));
+  const auto [shortest, longest] = std::ranges::minmax(lengths);
+  const double zoom = std::min(std::max(1.0, std::ceil(least_pixels / shortest)), most_pixels / longest);
+  const auto pixels = [&](int dimension) {
+    return std::max<std::int64_t>(1, std::lround(lengths[static_cast<std::size_t>(dimension)] * zoom));
+  };
   std::array<Panel, 3> panels = {{{1, 2}, {0, 2}, {0, 1}}};
   for (Panel& panel : panels) {
-    panel.height = std::lround(lengths[static_cast<std::size_t>(panel.down)] * zoom);
-    panel.width = std::lround(lengths[static_cast<std::size_t>(panel.across)] * zoom);
+    panel.height = pixels(panel.down);
+    panel.width = pixels(panel.across);
   }
   return panels;
 }

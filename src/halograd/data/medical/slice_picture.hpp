@@ -25,7 +25,8 @@ Index slice_centre(const SliceView& view);
 
 /// Three slices side by side: axial (front up), coronal and sagittal (head up). As radiologists look at them: the
 /// patient's right is on the left, and the sagittal one looks to the left. Labels are translucent with an outline. Each
-/// panel is as wide and high as its millimetres tell, 256 pixels at least.
+/// panel is as wide and high as its millimetres tell, spacings that differ 20-fold at most: 256 pixels at least, where
+/// no side gets longer than 1024 by that.
 Picture draw_slices(const SliceView& view);
 
 /// The same as a PNG file. Throws ResourceError where it can't be written.
