@@ -35,5 +35,10 @@ TEST(Examples, TheSmallUnetTakesSyntheticScans) {
   EXPECT_EQ(config.data.path, "data/learn_unet3d/cases");
 }
 
+TEST(Examples, TheOtherUnetsLoad) {
+  EXPECT_EQ(load_config(examples / "unet3d.toml").model.width, 256);
+  EXPECT_EQ(load_config(examples / "ch2.toml").model.classes, 4);
+}
+
 }  // namespace
 }  // namespace halograd

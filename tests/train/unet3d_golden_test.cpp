@@ -56,7 +56,9 @@ struct Golden {
                                     .classes = classes,
                                     .batch_norm_decay = file.attribute("/", "batch_norm_decay"),
                                     .loss = loss});
-    return {network, Communicator::self(), {.backend = backend, .optimizer = {.kind = kind}, .seed = seed}};
+    return {network,
+            Communicator::self(),
+            {.backend = backend, .optimizer = {.kind = kind}, .seed = seed, .direct_convolutions = true}};
   }
 };
 

@@ -21,7 +21,7 @@ protected:
       for (int i = 0; i < count; ++i) write_pair(in_.path(), std::to_string(i), 4 + i);
     });
   }
-  /// The files in the out directory, after all ranks are done.
+  /// The files in the out directory, after all ranks are done and before any goes on.
   std::vector<std::string> files() const {
     world_.barrier();
     std::vector<std::string> names;
@@ -29,6 +29,7 @@ protected:
       names.push_back(entry.path().filename().string());
     }
     std::ranges::sort(names);
+    world_.barrier();
     return names;
   }
 
