@@ -64,26 +64,9 @@ std::vector<Extent> grids_for(int ranks) {
   }
 }
 
-ProcessGrid grid_of(const Extent& parts, int ranks) {
-  return {ranks / parts.volume(), parts.d, parts.h, parts.w};
-}
-
 void compare_first_step(const Trace& actual, const Trace& expected, double bound, const std::string& where) {
   EXPECT_NEAR(actual.losses[0], expected.losses[0], 1e-5 * expected.losses[0]) << where;
-  const Network net = network();
-  const Plan plan = compile(net, {});
-  for (const ParameterPlan& entry : plan.parameters) {
-    if (!entry.spec.trainable) continue;
-    const double apart = test::relative_l2(actual.gradients.data() + entry.offset,
-                                           expected.gradients.data() + entry.offset, entry.spec.elements());
-    EXPECT_LE(apart, bound) << entry.spec.layer << "." << entry.spec.name << " " << where;
-  }
-}
-
-void compare_losses(const Trace& actual, const Trace& expected, double bound, const std::string& where) {
-  for (std::size_t i = 0; i < expected.losses.size(); ++i) {
-    EXPECT_NEAR(actual.losses[i], expected.losses[i], bound * expected.losses[i]) << "step " << i << " " << where;
-  }
+  test::compare_gradients(network(), actual.gradients, expected.gradients, bound, where);
 }
 
 TEST(Cosmoflow, FirstStepWithReferenceConvolutions) {
@@ -91,7 +74,7 @@ TEST(Cosmoflow, FirstStepWithReferenceConvolutions) {
   if (world.size() == 1) GTEST_SKIP() << "one rank is what the others are compared with";
   const Trace four = run_alone(world, Backend::reference, OptimizerKind::sgd, 4, 1, 0);
   for (const Extent& parts : grids_for(world.size())) {
-    const ProcessGrid grid = grid_of(parts, world.size());
+    const ProcessGrid grid = test::grid_of(parts, world.size());
     const std::string where = fmt::format("grid {}, {} groups", grid.spatial_name(), grid.data);
     compare_first_step(run(world, options(grid, Backend::reference, OptimizerKind::sgd), 4, 1, 0), four, 1e-5, where);
   }
@@ -99,7 +82,7 @@ TEST(Cosmoflow, FirstStepWithReferenceConvolutions) {
 
 TEST(Cosmoflow, FirstStepOfABatchThatGroupsDoNotDivide) {
   const Communicator world = Communicator::world();
-  const ProcessGrid grid = grid_of(grids_for(world.size()).back(), world.size());
+  const ProcessGrid grid = test::grid_of(grids_for(world.size()).back(), world.size());
   if (grid.data == 1) GTEST_SKIP() << "one group";
   const Trace three = run_alone(world, Backend::reference, OptimizerKind::sgd, 3, 1, 0);
   compare_first_step(run(world, options(grid, Backend::reference, OptimizerKind::sgd), 3, 1, 0), three, 1e-5,
@@ -126,15 +109,15 @@ TEST_P(CosmoflowTenSteps, FollowTheSameCurve) {
     omp_set_num_threads(threads == 1 ? 2 : 1);
     const Trace other = run(world, options({}, Backend::cpu, kind), 4, 10, rate);
     omp_set_num_threads(threads);
-    compare_losses(other, alone, 1e-5, "with another thread count");
+    test::compare_losses(other.losses, alone.losses, 1e-5, "with another thread count");
     return;
   }
   for (const Extent& parts : grids_for(world.size())) {
-    const ProcessGrid grid = grid_of(parts, world.size());
+    const ProcessGrid grid = test::grid_of(parts, world.size());
     const std::string where = fmt::format("grid {}, {} groups", grid.spatial_name(), grid.data);
     const Trace sharded = run(world, options(grid, Backend::cpu, kind), 4, 10, rate);
     compare_first_step(sharded, alone, 1e-3, where);
-    compare_losses(sharded, alone, 1e-4, where);
+    test::compare_losses(sharded.losses, alone.losses, 1e-4, where);
   }
 }
 
@@ -144,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, CosmoflowTenSteps,
 
 TEST(Cosmoflow, GivesTheSameBitsTwice) {
   const Communicator world = Communicator::world();
-  const ProcessGrid grid = grid_of(grids_for(world.size()).front(), world.size());
+  const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
   const Trace first = run(world, options(grid, Backend::cpu, OptimizerKind::adam), 2, 3, 1e-4);
   const Trace second = run(world, options(grid, Backend::cpu, OptimizerKind::adam), 2, 3, 1e-4);
   EXPECT_EQ(first.losses, second.losses);

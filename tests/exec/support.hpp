@@ -3,6 +3,8 @@
 #include "halograd/exec/executor.hpp"
 #include "halograd/exec/generated_batch.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <string>
 #include <vector>
@@ -46,6 +48,30 @@ inline double relative_l2(const float* actual, const float* expected, std::int64
     norm += static_cast<double>(expected[i]) * expected[i];
   }
   return std::sqrt(difference / (norm > 0 ? norm : 1));
+}
+
+/// `parts` for each sample, and as many groups as the ranks allow.
+inline ProcessGrid grid_of(const Extent& parts, int ranks) {
+  return {ranks / parts.volume(), parts.d, parts.h, parts.w};
+}
+
+/// Every trainable array's gradient, in the flat order of the network's plans, to within `bound` (relative L2).
+inline void compare_gradients(const Network& network, const std::vector<float>& actual,
+                              const std::vector<float>& expected, double bound, const std::string& where) {
+  const Plan plan = compile(network, {});
+  for (const ParameterPlan& entry : plan.parameters) {
+    if (!entry.spec.trainable) continue;
+    const double apart =
+        relative_l2(actual.data() + entry.offset, expected.data() + entry.offset, entry.spec.elements());
+    EXPECT_LE(apart, bound) << entry.spec.layer << "." << entry.spec.name << " " << where;
+  }
+}
+
+inline void compare_losses(const std::vector<double>& actual, const std::vector<double>& expected, double bound,
+                           const std::string& where) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], bound * expected[i]) << "step " << i << " " << where;
+  }
 }
 
 }  // namespace halograd::test

@@ -131,10 +131,6 @@ std::vector<Extent> grids_for(int ranks) {
   }
 }
 
-ProcessGrid grid_of(const Extent& parts, int ranks) {
-  return {ranks / parts.volume(), parts.d, parts.h, parts.w};
-}
-
 std::string name_of(const ProcessGrid& grid, const Setting& setting) {
   return fmt::format("W={} grid {}, {} groups", setting.width, grid.spatial_name(), grid.data);
 }
@@ -142,19 +138,7 @@ std::string name_of(const ProcessGrid& grid, const Setting& setting) {
 void compare_first_step(const Setting& setting, const Trace& actual, const Trace& expected, double bound,
                         const std::string& where) {
   EXPECT_NEAR(actual.losses[0], expected.losses[0], 1e-5 * expected.losses[0]) << where;
-  const Plan plan = compile(network(setting), {});
-  for (const ParameterPlan& entry : plan.parameters) {
-    if (!entry.spec.trainable) continue;
-    const double apart = test::relative_l2(actual.gradients.data() + entry.offset,
-                                           expected.gradients.data() + entry.offset, entry.spec.elements());
-    EXPECT_LE(apart, bound) << entry.spec.layer << "." << entry.spec.name << " " << where;
-  }
-}
-
-void compare_losses(const Trace& actual, const Trace& expected, double bound, const std::string& where) {
-  for (std::size_t i = 0; i < expected.losses.size(); ++i) {
-    EXPECT_NEAR(actual.losses[i], expected.losses[i], bound * expected.losses[i]) << "step " << i << " " << where;
-  }
+  test::compare_gradients(network(setting), actual.gradients, expected.gradients, bound, where);
 }
 
 void check_first_step(const Setting& setting, Backend backend, double bound) {
@@ -163,7 +147,7 @@ void check_first_step(const Setting& setting, Backend backend, double bound) {
   if (grids.empty()) GTEST_SKIP() << "nothing to compare on " << world.size() << " ranks";
   const Trace alone = run_alone(world, setting, backend, OptimizerKind::sgd, 1, 0);
   for (const Extent& parts : grids) {
-    const ProcessGrid grid = grid_of(parts, world.size());
+    const ProcessGrid grid = test::grid_of(parts, world.size());
     const Trace sharded = run(world, setting, options(setting, grid, backend, OptimizerKind::sgd), 1, 0);
     compare_first_step(setting, sharded, alone, bound, name_of(grid, setting));
   }
@@ -178,15 +162,15 @@ void check_ten_steps(const Setting& setting, OptimizerKind kind, double rate, do
     omp_set_num_threads(threads == 1 ? 2 : 1);
     const Trace other = run(world, setting, options(setting, {}, Backend::cpu, kind), 10, rate);
     omp_set_num_threads(threads);
-    compare_losses(other, alone, 1e-5, "with another thread count");
+    test::compare_losses(other.losses, alone.losses, 1e-5, "with another thread count");
     EXPECT_LT(alone.losses.back(), alone.losses.front());
     return;
   }
   for (const Extent& parts : grids_for(world.size())) {
-    const ProcessGrid grid = grid_of(parts, world.size());
+    const ProcessGrid grid = test::grid_of(parts, world.size());
     const Trace sharded = run(world, setting, options(setting, grid, Backend::cpu, kind), 10, rate);
     compare_first_step(setting, sharded, alone, gradients, name_of(grid, setting));
-    compare_losses(sharded, alone, 1e-4, name_of(grid, setting));
+    test::compare_losses(sharded.losses, alone.losses, 1e-4, name_of(grid, setting));
     // Of an early network many voxels lie between two classes, and rounding may tip some.
     const double voxels = static_cast<double>(setting.batch * setting.width * setting.width * setting.width);
     for (std::size_t i = 0; i < alone.counts.size(); ++i) {
@@ -243,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Widths, WholeUnet3d, testing::Values(32, 40));
 TEST(Unet3d, GivesTheSameBitsTwice) {
   const Communicator world = Communicator::world();
   if (grids_for(world.size()).empty()) GTEST_SKIP();
-  const ProcessGrid grid = grid_of(grids_for(world.size()).front(), world.size());
+  const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
   const Setting setting{.width = 40, .loss = {.dice = 1}, .batch = 1};
   const Trace first = run(world, setting, options(setting, grid, Backend::cpu, OptimizerKind::adam), 3, 1e-4);
   const Trace second = run(world, setting, options(setting, grid, Backend::cpu, OptimizerKind::adam), 3, 1e-4);

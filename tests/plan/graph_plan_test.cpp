@@ -1,6 +1,7 @@
 #include "halograd/core/error.hpp"
 #include "halograd/models/unet3d.hpp"
 #include "halograd/plan/compiler.hpp"
+#include "plan/support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,19 +22,6 @@ double activation_bytes(const Plan& plan) {
 template <typename Units>
 const auto& named(const Units& units, const std::string& name) {
   return *std::ranges::find_if(units, [&](const auto& unit) { return unit.name == name; });
-}
-
-int find(const Plan& plan, StepKind kind, int unit, int part = 0) {
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    if (step.kind == kind && step.unit == unit && step.part == part) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-int exchange_named(const Plan& plan, const std::string& name) {
-  const auto at = std::ranges::find(plan.exchanges, name, &ExchangePlan::name);
-  return at == plan.exchanges.end() ? -1 : static_cast<int>(at - plan.exchanges.begin());
 }
 
 TEST(GraphPlan, ASkipIsWrittenStraightIntoItsPlaceInTheJoin) {
@@ -59,31 +47,23 @@ TEST(GraphPlan, ASkipIsWrittenStraightIntoItsPlaceInTheJoin) {
 
 TEST(GraphPlan, ASkipsHaloTravelsLongBeforeItIsNeeded) {
   const Plan plan = compile_unet(64, {1, 2, 1, 1}, 0);
-  const int skip = exchange_named(plan, "conv13 halo of bn2+relu2");
-  const int up = exchange_named(plan, "conv13 halo of concat3 copy");
+  const int skip = test::exchange_named(plan, "conv13 halo of bn2+relu2");
+  const int up = test::exchange_named(plan, "conv13 halo of concat3 copy");
   ASSERT_GE(skip, 0);
   ASSERT_GE(up, 0);
   const int conv3 = static_cast<int>(&named(plan.convolutions, "conv3") - plan.convolutions.data());
   const int conv13 = static_cast<int>(&named(plan.convolutions, "conv13") - plan.convolutions.data());
-  EXPECT_LT(find(plan, StepKind::exchange_start, skip), find(plan, StepKind::convolution_forward, conv3));
-  EXPECT_LT(find(plan, StepKind::exchange_start, up), find(plan, StepKind::exchange_wait, skip));
-  EXPECT_LT(find(plan, StepKind::exchange_wait, skip), find(plan, StepKind::convolution_forward, conv13));
-  EXPECT_LT(find(plan, StepKind::exchange_wait, up), find(plan, StepKind::convolution_forward, conv13));
+  EXPECT_LT(test::find(plan, StepKind::exchange_start, skip), test::find(plan, StepKind::convolution_forward, conv3));
+  EXPECT_LT(test::find(plan, StepKind::exchange_start, up), test::find(plan, StepKind::exchange_wait, skip));
+  EXPECT_LT(test::find(plan, StepKind::exchange_wait, skip), test::find(plan, StepKind::convolution_forward, conv13));
+  EXPECT_LT(test::find(plan, StepKind::exchange_wait, up), test::find(plan, StepKind::convolution_forward, conv13));
 }
 
 TEST(GraphPlan, LivingBuffersNeverOverlap) {
   for (const ProcessGrid& grid : {ProcessGrid{}, ProcessGrid{1, 2, 1, 1}, ProcessGrid{2, 2, 2, 2}}) {
     for (const Mode mode : {Mode::train, Mode::evaluate, Mode::predict}) {
       const Plan plan = compile_unet(40, grid, grid.size() - 1, 3, mode);
-      for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-        const BufferPlan& a = plan.buffers[i];
-        if (a.first_step < 0 || a.external) continue;
-        for (std::size_t j = 0; j < i; ++j) {
-          const BufferPlan& b = plan.buffers[j];
-          if (b.first_step < 0 || b.external || a.first_step > b.last_step || b.first_step > a.last_step) continue;
-          EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) << a.name << " and " << b.name;
-        }
-      }
+      test::expect_living_buffers_apart(plan);
     }
   }
 }
@@ -115,24 +95,7 @@ TEST(GraphPlan, MessagesMatchBetweenRanks) {
   for (const ProcessGrid& grid : {ProcessGrid{1, 2, 2, 2}, ProcessGrid{1, 3, 2, 1}, ProcessGrid{1, 8, 1, 1}}) {
     std::vector<Plan> plans;
     for (std::int64_t rank = 0; rank < grid.size(); ++rank) plans.push_back(compile_unet(40, grid, rank));
-    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-      ASSERT_EQ(plans[rank].exchanges.size(), plans[0].exchanges.size());
-      for (std::size_t e = 0; e < plans[rank].exchanges.size(); ++e) {
-        const ExchangePlan& exchange = plans[rank].exchanges[e];
-        ASSERT_EQ(exchange.name, plans[0].exchanges[e].name);
-        ASSERT_EQ(exchange.phases.size(), plans[0].exchanges[e].phases.size());
-        for (std::size_t p = 0; p < exchange.phases.size(); ++p) {
-          for (const Transfer& transfer : exchange.phases[p]) {
-            const auto& theirs = plans[static_cast<std::size_t>(transfer.peer)].exchanges[e].phases[p];
-            const auto back = std::ranges::find(theirs, static_cast<int>(rank), &Transfer::peer);
-            ASSERT_NE(back, theirs.end()) << exchange.name;
-            if (transfer.send_box.volume() > 0) {
-              EXPECT_EQ(back->receive_box, transfer.send_box) << exchange.name;
-            }
-          }
-        }
-      }
-    }
+    test::expect_matching_messages(plans);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "halograd/models/cosmoflow.hpp"
 #include "halograd/plan/compiler.hpp"
+#include "plan/support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,33 +23,19 @@ std::int64_t activation_bytes(const Plan& plan) {
   return plan.arena_bytes + plan.input_bytes();
 }
 
-/// Where the first step of this kind on this unit stands; −1 where there is none.
-int find(const Plan& plan, StepKind kind, int unit, int part = 0) {
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    if (step.kind == kind && step.unit == unit && step.part == part) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-int exchange_named(const Plan& plan, const std::string& name) {
-  const auto at = std::ranges::find(plan.exchanges, name, &ExchangePlan::name);
-  return at == plan.exchanges.end() ? -1 : static_cast<int>(at - plan.exchanges.begin());
-}
-
 TEST(Plan, HalosTravelWhileTheInteriorIsComputed) {
   const Plan plan = compile_cosmoflow(128, {1, 2, 1, 1}, 0);
-  const int halo = exchange_named(plan, "conv2 halo");
+  const int halo = test::exchange_named(plan, "conv2 halo");
   ASSERT_GE(halo, 0);
   const ChainUnit& chain = plan.chains[0];  // behind conv1, writes conv2's input
   ASSERT_EQ(chain.forward_parts.size(), 2U);
   EXPECT_EQ(chain.forward_parts[0], (Box{{31, 0, 0}, {32, 64, 64}}));  // the shell: one slab, next to rank 1
   EXPECT_EQ(chain.forward_parts[1], (Box{{0, 0, 0}, {31, 64, 64}}));
-  const int shell = find(plan, StepKind::chain_forward, 0, 0);
-  const int start = find(plan, StepKind::exchange_start, halo);
-  const int interior = find(plan, StepKind::chain_forward, 0, 1);
-  const int wait = find(plan, StepKind::exchange_wait, halo);
-  const int convolution = find(plan, StepKind::convolution_forward, 1);
+  const int shell = test::find(plan, StepKind::chain_forward, 0, 0);
+  const int start = test::find(plan, StepKind::exchange_start, halo);
+  const int interior = test::find(plan, StepKind::chain_forward, 0, 1);
+  const int wait = test::find(plan, StepKind::exchange_wait, halo);
+  const int convolution = test::find(plan, StepKind::convolution_forward, 1);
   EXPECT_LT(shell, start);
   EXPECT_LT(start, interior);
   EXPECT_LT(interior, wait);
@@ -57,10 +44,10 @@ TEST(Plan, HalosTravelWhileTheInteriorIsComputed) {
 
 TEST(Plan, FacesForPoolingTravelWhileMomentsAreTaken) {
   const Plan plan = compile_cosmoflow(128, {1, 2, 1, 1}, 1);
-  const int faces = exchange_named(plan, plan.chains[0].name + " faces");
+  const int faces = test::exchange_named(plan, plan.chains[0].name + " faces");
   ASSERT_GE(faces, 0);
-  EXPECT_LT(find(plan, StepKind::exchange_start, faces), find(plan, StepKind::chain_moments, 0));
-  EXPECT_LT(find(plan, StepKind::chain_moments, 0), find(plan, StepKind::exchange_wait, faces));
+  EXPECT_LT(test::find(plan, StepKind::exchange_start, faces), test::find(plan, StepKind::chain_moments, 0));
+  EXPECT_LT(test::find(plan, StepKind::chain_moments, 0), test::find(plan, StepKind::exchange_wait, faces));
   // An even cut: the window 3/2/1 of rank 1's first output reads one voxel of rank 0.
   EXPECT_EQ(plan.chains[0].desc.faces, (Halo{{1, 0, 0}, {0, 0, 0}}));
   EXPECT_EQ(compile_cosmoflow(128, {1, 2, 1, 1}, 0).chains[0].desc.returned, (Halo{{0, 0, 0}, {1, 0, 0}}));
@@ -68,22 +55,24 @@ TEST(Plan, FacesForPoolingTravelWhileMomentsAreTaken) {
 
 TEST(Plan, GradientsOfMarginsComeHomeDuringBackwardWeights) {
   const Plan plan = compile_cosmoflow(128, {1, 2, 1, 1}, 0);
-  const int home = exchange_named(plan, "conv2 gradient return");
+  const int home = test::exchange_named(plan, "conv2 gradient return");
   ASSERT_GE(home, 0);
-  EXPECT_LT(find(plan, StepKind::convolution_backward_data, 1), find(plan, StepKind::exchange_start, home));
-  EXPECT_LT(find(plan, StepKind::exchange_start, home), find(plan, StepKind::convolution_backward_weights, 1));
-  EXPECT_LT(find(plan, StepKind::convolution_backward_weights, 1), find(plan, StepKind::exchange_wait, home));
-  EXPECT_LT(find(plan, StepKind::exchange_wait, home), find(plan, StepKind::chain_backward_data, 0));
+  EXPECT_LT(test::find(plan, StepKind::convolution_backward_data, 1), test::find(plan, StepKind::exchange_start, home));
+  EXPECT_LT(test::find(plan, StepKind::exchange_start, home),
+            test::find(plan, StepKind::convolution_backward_weights, 1));
+  EXPECT_LT(test::find(plan, StepKind::convolution_backward_weights, 1),
+            test::find(plan, StepKind::exchange_wait, home));
+  EXPECT_LT(test::find(plan, StepKind::exchange_wait, home), test::find(plan, StepKind::chain_backward_data, 0));
 }
 
 TEST(Plan, BucketsAreReducedWhileBackwardStillRuns) {
   const Plan plan = compile_cosmoflow(128, {2, 1, 1, 1}, 0, 2);
   ASSERT_GE(plan.buckets.size(), 3U);
-  const int last_backward = find(plan, StepKind::convolution_backward_weights, 0);
+  const int last_backward = test::find(plan, StepKind::convolution_backward_weights, 0);
   for (std::size_t i = 0; i + 1 < plan.buckets.size(); ++i) {
-    const int start = find(plan, StepKind::bucket_start, static_cast<int>(i));
+    const int start = test::find(plan, StepKind::bucket_start, static_cast<int>(i));
     EXPECT_LT(start, last_backward) << "bucket " << i;
-    EXPECT_GT(find(plan, StepKind::bucket_wait, static_cast<int>(i)), last_backward) << "bucket " << i;
+    EXPECT_GT(test::find(plan, StepKind::bucket_wait, static_cast<int>(i)), last_backward) << "bucket " << i;
   }
   std::int64_t end = 0;
   for (const BucketUnit& bucket : plan.buckets) {
@@ -117,16 +106,7 @@ TEST_P(PlanProperties, LivingBuffersNeverOverlap) {
   const auto& [width, grid, batch] = GetParam();
   for (const Mode mode : {Mode::train, Mode::evaluate, Mode::predict}) {
     const Plan plan = compile_cosmoflow(width, grid, grid.size() - 1, batch, mode);
-    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-      const BufferPlan& a = plan.buffers[i];
-      if (a.first_step < 0 || a.external) continue;
-      EXPECT_LE(a.offset + a.bytes, plan.arena_bytes);
-      for (std::size_t j = 0; j < i; ++j) {
-        const BufferPlan& b = plan.buffers[j];
-        if (b.first_step < 0 || b.external || a.first_step > b.last_step || b.first_step > a.last_step) continue;
-        EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) << a.name << " and " << b.name;
-      }
-    }
+    test::expect_living_buffers_apart(plan);
   }
 }
 
@@ -157,25 +137,7 @@ TEST_P(PlanProperties, MessagesMatchBetweenRanks) {
   for (std::int64_t rank = 0; rank < grid.spatial_size(); ++rank) {
     plans.push_back(compile_cosmoflow(width, grid, rank, batch));
   }
-  for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-    ASSERT_EQ(plans[rank].exchanges.size(), plans[0].exchanges.size());
-    for (std::size_t e = 0; e < plans[rank].exchanges.size(); ++e) {
-      const ExchangePlan& exchange = plans[rank].exchanges[e];
-      ASSERT_EQ(exchange.name, plans[0].exchanges[e].name);
-      ASSERT_EQ(exchange.phases.size(), plans[0].exchanges[e].phases.size());
-      for (std::size_t p = 0; p < exchange.phases.size(); ++p) {
-        for (const Transfer& transfer : exchange.phases[p]) {
-          const auto& theirs = plans[static_cast<std::size_t>(transfer.peer)].exchanges[e].phases[p];
-          const auto back = std::ranges::find(theirs, static_cast<int>(rank), &Transfer::peer);
-          ASSERT_NE(back, theirs.end()) << exchange.name;
-          EXPECT_EQ(back->receive_box.volume(), transfer.send_box.volume()) << exchange.name;
-          if (transfer.send_box.volume() > 0) {
-            EXPECT_EQ(back->receive_box, transfer.send_box) << exchange.name;
-          }
-        }
-      }
-    }
-  }
+  test::expect_matching_messages(plans);
 }
 
 TEST_P(PlanProperties, CollectivesComeInTheSameOrderOnAllRanks) {

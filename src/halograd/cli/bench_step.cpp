@@ -53,8 +53,7 @@ public:
 
   /// Gives the voxels' memory back once they stand in the network's input buffer.
   void drop_voxels() {
-    for (SampleView& sample : batch_.samples) sample.data = nullptr;
-    for (SampleView& sample : batch_.samples) sample.labels = nullptr;
+    for (SampleView& sample : batch_.samples) sample = {.name = sample.name};
     voxels_ = ReservedMemory();
     labels_ = {};
   }
