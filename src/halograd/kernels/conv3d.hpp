@@ -23,8 +23,8 @@ struct Conv3dDesc {
   Extent pad_lo = {};
   bool input_gradient = true;  ///< whether backward_data will be called
   bool training = true;        ///< whether backward_weights (and backward_data) will be called
-  bool direct = false;         ///< sums as they stand: no algorithm that is faster for more rounding
-  bool backwards = false;      ///< serves a deconvolution: backward_data and forward, and their conditions, swap roles
+  bool direct = false;     ///< one algorithm however few voxels a rank has, so that outputs round alike on all grids
+  bool backwards = false;  ///< serves a deconvolution: backward_data and forward, and their conditions, swap roles
 
   [[nodiscard]] bool calls_forward() const { return !backwards || (training && input_gradient); }
   [[nodiscard]] bool calls_backward_data() const { return backwards || (training && input_gradient); }

@@ -25,8 +25,8 @@ using Forward = Problem::Forward;
 using BackwardData = Problem::BackwardData;
 using BackwardWeights = Problem::BackwardWeights;
 
-/// Output voxels of all samples up to which a convolution runs as a matrix product: always, or if it has no fast
-/// kernel.
+/// Output voxels of all samples up to which a convolution runs as a matrix product: unless direct ones are asked for,
+/// or if it has no fast kernel.
 constexpr std::int64_t few_matrix_rows = 32;
 constexpr std::int64_t most_matrix_rows = 512;
 
@@ -202,7 +202,7 @@ std::unique_ptr<Conv3d> make_conv3d(const Conv3dDesc& desc) {
   try {
     if (desc.samples * desc.out.volume() == 0) return std::make_unique<EmptyConv3d>(desc);
     const Problem problem(desc);
-    if (desc.samples * desc.out.volume() <= few_matrix_rows) return make_small_conv3d(desc);
+    if (!desc.direct && desc.samples * desc.out.volume() <= few_matrix_rows) return make_small_conv3d(desc);
     if (is_patchwise(desc)) return make_patch_conv3d(desc);
     if (prefers_winograd(desc)) return make_winograd_conv3d(desc);
     if (better_as_matrix(desc, problem)) return make_small_conv3d(desc);

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "halograd/perf/machine.hpp"
+#include "halograd/plan/plan.hpp"
+
+#include <string>
+#include <vector>
+
+namespace halograd {
+
+/// A step's time, taken apart: what is not hidden behind computing of each sort of message. The parts add up to it.
+struct StepCost {
+  double convolution_seconds = 0;
+  double other_seconds = 0;       ///< normalise + activate + pool, dense layers, loss, optimiser
+  double halo_seconds = 0;        ///< waited for halos and reshards
+  double statistics_seconds = 0;  ///< waited for sums of statistics and of the loss
+  double gradient_seconds = 0;    ///< waited for sums of gradients
+  double hidden_seconds = 0;      ///< of messages, behind computing; not part of the step
+  double interpolated = 0;        ///< part of the computing (0 to 1) whose very shape was not measured
+  [[nodiscard]] double seconds() const {
+    return convolution_seconds + other_seconds + halo_seconds + statistics_seconds + gradient_seconds;
+  }
+};
+
+/// What one fused group of layers costs in a step, both ways.
+struct LayerCost {
+  std::string name;
+  double forward_seconds = 0;   ///< FP of the paper, section III-C: computing and what is waited for its halo
+  double backward_seconds = 0;  ///< BD + BF
+};
+
+struct PlanCost {
+  StepCost step;
+  std::vector<LayerCost> layers;
+  std::int64_t memory_bytes = 0;  ///< of the rank's process: activations, weights, messages, kernels, its baseline
+};
+
+/// Prices one rank's plan: walks its steps with two clocks, of computing and of each lane of messages, as the executor
+/// runs them. A message starts when its start step is reached and the lane is free; a wait ends when the message has
+/// ended. Of that the paper's formula (section III-C) is what remains where each layer's halo is awaited behind its
+/// main part, and gradients behind the whole backward pass:
+/// FP = max{Comp(main), Σ_d 2·SR(halo_d)} + Comp(halo), Cost = Σ FP + max{Σ (BD + BF), Σ AR}.
+/// A pure function. `optimizer_slots`: see Plan::parameter_bytes.
+PlanCost price(const Plan& plan, const Machine& machine, int optimizer_slots);
+
+}  // namespace halograd

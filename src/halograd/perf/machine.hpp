@@ -1,0 +1,95 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halograd {
+
+/// What an operation of one kind costs where its very shape was not measured:
+/// overhead + max(flops / flops_per_second, bytes / bytes_per_second). A rate of 0: that part costs nothing.
+struct KernelRate {
+  double overhead_seconds = 0;
+  double flops_per_second = 0;
+  double bytes_per_second = 0;
+  std::int64_t channel_tile = 1;  ///< convolutions compute with output channels rounded up to a multiple of this
+  std::optional<double> error;    ///< of the fit: median relative deviation of what it was fitted to
+};
+
+/// An operation that was measured: median seconds, and what its kernel held beside the buffers (packed weights,
+/// scratch), 0 where it is no convolution.
+struct MeasuredKernel {
+  double seconds = 0;
+  std::int64_t held_bytes = 0;
+};
+
+/// Messages from `from_bytes` up, to the next range: latency_seconds + bytes / bytes_per_second, between two ranks,
+/// both ways at once, packed and unpacked.
+struct LinkRange {
+  double from_bytes = 0;
+  double latency_seconds = 0;
+  double bytes_per_second = 0;
+  std::optional<double> error;
+};
+using Link = std::vector<LinkRange>;  ///< ascending, the first from 0; empty: not known
+
+/// Sums of `bytes` over `ranks`, from `from_bytes` up:
+/// seconds = exp2(constant + bytes_exponent · log2(bytes) + ranks_exponent · log2(ranks)). The regression on logarithms
+/// of the paper, section III-C (AR).
+struct ReductionRange {
+  double from_bytes = 0;
+  double constant = 0;
+  double bytes_exponent = 0;
+  double ranks_exponent = 0;
+  std::optional<double> error;
+};
+using ReductionFit = std::vector<ReductionRange>;  ///< ascending, the first from 0; empty: not known
+
+/// A machine's costs with so many ranks on a node: they share its cores and memory, so that each number of them is
+/// measured by itself.
+struct MachineSetting {
+  std::int64_t ranks_on_node = 1;
+  std::int64_t threads = 1;                 ///< of each rank
+  double overlap = 1;                       ///< part of a message's time during which computing goes on undisturbed
+  std::int64_t baseline_bytes = 0;          ///< a process's own memory, before any network
+  std::map<std::string, KernelRate> rates;  ///< by operation_kind()
+  std::map<std::string, MeasuredKernel> measured;  ///< by operation_key()
+  Link link;                                       ///< between two ranks of a node
+  ReductionFit reduction;                          ///< over ranks of a node
+};
+
+/// What a machine costs: measured by `calibrate`, or written down from data sheets. The file that `calibrate --out`
+/// writes and `plan --machine` reads.
+struct Machine {
+  std::string name;
+  std::map<std::string, std::string> description;  ///< processor, cores, libraries; or where each figure comes from
+  std::int64_t memory_bytes = 0;                   ///< of a node; of a GPU machine: of all its devices
+  std::vector<MachineSetting> settings;            ///< ascending ranks_on_node
+  Link network;                                    ///< between ranks of two nodes
+  ReductionFit network_reduction;                  ///< over ranks of several nodes
+
+  /// How a run of `ranks` fills nodes: the setting with the most ranks on a node that it can fill. Throws UsageError
+  /// where there is none.
+  [[nodiscard]] const MachineSetting& setting_for(std::int64_t ranks) const;
+};
+
+/// Seconds of a message; that of no bytes takes none. Throws UsageError where the link is not known.
+double message_seconds(const Link& link, double bytes);
+/// Seconds of a sum over `ranks` (1: none).
+double reduction_seconds(const ReductionFit& fit, double bytes, std::int64_t ranks);
+
+/// Reads a machine file. Throws UsageError that names file and key where a figure is missing, of the wrong type, or
+/// absurd (negative, not finite, a range out of order).
+Machine load_machine(const std::filesystem::path& file);
+/// Writes it, readable, to a temporary name first. Throws ResourceError.
+void save_machine(const Machine& machine, const std::filesystem::path& file);
+
+Machine machine_from_json(const nlohmann::ordered_json& json);
+nlohmann::ordered_json to_json(const Machine& machine);
+
+}  // namespace halograd

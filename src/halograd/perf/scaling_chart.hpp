@@ -1,0 +1,31 @@
+#pragma once
+
+#include "halograd/perf/cost_model.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halograd {
+
+/// One bar of a scaling chart: a number of ranks, the step predicted for it and, where it was run, measured.
+struct ScalingPoint {
+  std::int64_t ranks = 1;
+  std::string grid;  ///< "2x1x1 × 4 groups"
+  std::int64_t batch = 1;
+  std::optional<StepCost> predicted;
+  std::optional<double> measured_seconds;
+};
+
+/// A series: fixed mini-batch (strong scaling) or one that grows with the ranks (weak).
+struct ScalingSeries {
+  std::string title;
+  std::vector<ScalingPoint> points;
+};
+
+/// An SVG picture: a panel for each series, a bar for each point whose predicted parts are stacked (convolutions,
+/// other computing, halos, statistics, gradients), a mark where it was measured, the ideal line of strong scaling from
+/// the first point, and speed-up and efficiency written over the bars.
+std::string scaling_chart(const std::string& title, const std::vector<ScalingSeries>& series);
+
+}  // namespace halograd
