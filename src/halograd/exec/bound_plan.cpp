@@ -137,11 +137,18 @@ StepResult BoundPlan::run(const StepContext& context) {
                   : step.phase == Phase::backward ? result.backward_seconds
                                                   : result.update_seconds;
     bin += after - before;
+    if (context.step_seconds != nullptr) context.step_seconds[i] = after - before;
     before = after;
   }
   if (plan_.mode == Mode::train) to_.parameters->changed();
   result.loss = loss_;
   return result;
+}
+
+std::vector<std::int64_t> BoundPlan::held_bytes() const {
+  std::vector<std::int64_t> bytes;
+  for (const PackedConvolution& convolution : convolutions_) bytes.push_back(convolution.kernel->held_bytes());
+  return bytes;
 }
 
 std::vector<std::string> BoundPlan::implementations() const {

@@ -22,7 +22,8 @@ struct StepContext {
   std::int64_t step = 0;
   double learning_rate = 0;
   std::uint64_t seed = 0;
-  bool averages_begin = true;  ///< running averages begin at step 0, as the plain mean of the first steps
+  bool averages_begin = true;      ///< running averages begin at step 0, as the plain mean of the first steps
+  double* step_seconds = nullptr;  ///< where to leave what each step of the plan took; null: nowhere
 };
 
 /// What a plan is bound to; shared by all plans of an executor.
@@ -60,6 +61,8 @@ public:
   [[nodiscard]] float* address(const Tile& tile) const {
     return tile.buffer < 0 ? nullptr : address(tile.buffer) + tile.offset;
   }
+  /// What each convolution's kernel holds beside the buffers: packed weights and scratch memory.
+  [[nodiscard]] std::vector<std::int64_t> held_bytes() const;
   /// "conv1: jit:avx512_core, …" for each convolution.
   [[nodiscard]] std::vector<std::string> implementations() const;
 

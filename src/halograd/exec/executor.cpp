@@ -110,7 +110,7 @@ float* Executor::input_slot(int slot) const {
 }
 
 std::uint8_t* Executor::label_slot(int slot) const {
-  input_slot(slot);  // there are as many
+  static_cast<void>(input_slot(slot));  // there are as many
   if (label_slots_.empty()) return nullptr;
   return reinterpret_cast<std::uint8_t*>(label_slots_[static_cast<std::size_t>(slot)].data());
 }

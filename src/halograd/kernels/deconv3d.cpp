@@ -38,6 +38,7 @@ Conv3dDesc transposed(const Deconv3dDesc& desc) {
           .pad_lo = desc.pad_lo,
           .input_gradient = desc.input_gradient,
           .training = desc.training,
+          .direct = desc.direct,
           .backwards = true};
 }
 

@@ -18,6 +18,7 @@ struct Deconv3dDesc {
   Extent pad_lo = {};
   bool input_gradient = true;  ///< whether backward_data will be called
   bool training = true;        ///< whether backward_weights (and backward_data) will be called
+  bool direct = false;         ///< see Conv3dDesc
 
   [[nodiscard]] double forward_flops() const {
     return 2.0 * static_cast<double>(samples * in_channels * out_channels * in.volume() * kernel.volume());

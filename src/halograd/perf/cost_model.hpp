@@ -3,6 +3,8 @@
 #include "halograd/perf/machine.hpp"
 #include "halograd/plan/plan.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,12 +37,19 @@ struct PlanCost {
   std::int64_t memory_bytes = 0;  ///< of the rank's process: activations, weights, messages, kernels, its baseline
 };
 
+/// What the executor holds beside the plan, and the setting it runs in.
+struct PriceOptions {
+  int optimizer_slots = 2;              ///< see Plan::parameter_bytes
+  int input_slots = 2;                  ///< training has two, so that the next mini-batch can be loaded
+  std::optional<std::int64_t> threads;  ///< of each rank; default: see Machine::setting_for
+};
+
 /// Prices one rank's plan: walks its steps with two clocks, of computing and of each lane of messages, as the executor
 /// runs them. A message starts when its start step is reached and the lane is free; a wait ends when the message has
 /// ended. Of that the paper's formula (section III-C) is what remains where each layer's halo is awaited behind its
 /// main part, and gradients behind the whole backward pass:
 /// FP = max{Comp(main), Σ_d 2·SR(halo_d)} + Comp(halo), Cost = Σ FP + max{Σ (BD + BF), Σ AR}.
-/// A pure function. `optimizer_slots`: see Plan::parameter_bytes.
-PlanCost price(const Plan& plan, const Machine& machine, int optimizer_slots);
+/// A pure function. Throws UsageError where the machine has no figure for something that the plan does.
+PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& options = {});
 
 }  // namespace halograd

@@ -21,11 +21,12 @@ struct KernelRate {
   std::optional<double> error;    ///< of the fit: median relative deviation of what it was fitted to
 };
 
-/// An operation that was measured: median seconds, and what its kernel held beside the buffers (packed weights,
-/// scratch), 0 where it is no convolution.
+/// An operation that was measured. Flops and bytes are kept, so that rates can be fitted to all that a file holds.
 struct MeasuredKernel {
-  double seconds = 0;
-  std::int64_t held_bytes = 0;
+  double seconds = 0;  ///< median
+  double flops = 0;
+  double bytes = 0;
+  std::int64_t held_bytes = 0;  ///< of a convolution (with its forward pass): packed weights and scratch memory
 };
 
 /// Messages from `from_bytes` up, to the next range: latency_seconds + bytes / bytes_per_second, between two ranks,
@@ -50,32 +51,36 @@ struct ReductionRange {
 };
 using ReductionFit = std::vector<ReductionRange>;  ///< ascending, the first from 0; empty: not known
 
-/// A machine's costs with so many ranks on a node: they share its cores and memory, so that each number of them is
-/// measured by itself.
+/// A machine's costs with so many ranks on a node, of so many threads: they share its cores and memory, so that each
+/// such setting is measured by itself.
 struct MachineSetting {
   std::int64_t ranks_on_node = 1;
-  std::int64_t threads = 1;                 ///< of each rank
-  double overlap = 1;                       ///< part of a message's time during which computing goes on undisturbed
-  std::int64_t baseline_bytes = 0;          ///< a process's own memory, before any network
-  std::map<std::string, KernelRate> rates;  ///< by operation_kind()
+  std::int64_t threads = 1;                        ///< of each rank
+  double overlap = 1;                              ///< part of a message's time that costs computing nothing
+  std::int64_t baseline_bytes = 0;                 ///< a process's own memory, before any network
+  std::map<std::string, KernelRate> rates;         ///< by Operation::kind, the beginning of it, or "default"
   std::map<std::string, MeasuredKernel> measured;  ///< by operation_key()
   Link link;                                       ///< between two ranks of a node
   ReductionFit reduction;                          ///< over ranks of a node
+
+  /// The rate of a kind: its own, else that of the longest name it begins with, else "default". Throws UsageError where
+  /// there is none.
+  [[nodiscard]] const KernelRate& rate(const std::string& kind) const;
 };
 
 /// What a machine costs: measured by `calibrate`, or written down from data sheets. The file that `calibrate --out`
 /// writes and `plan --machine` reads.
 struct Machine {
   std::string name;
-  std::map<std::string, std::string> description;  ///< processor, cores, libraries; or where each figure comes from
-  std::int64_t memory_bytes = 0;                   ///< of a node; of a GPU machine: of all its devices
-  std::vector<MachineSetting> settings;            ///< ascending ranks_on_node
+  std::map<std::string, std::string> description;  ///< processor, cores, libraries; or where figures come from
+  std::int64_t node_memory_bytes = 0;              ///< for all ranks of a node; of a GPU machine, of its devices
+  std::vector<MachineSetting> settings;            ///< ascending ranks_on_node, then threads
   Link network;                                    ///< between ranks of two nodes
   ReductionFit network_reduction;                  ///< over ranks of several nodes
 
-  /// How a run of `ranks` fills nodes: the setting with the most ranks on a node that it can fill. Throws UsageError
-  /// where there is none.
-  [[nodiscard]] const MachineSetting& setting_for(std::int64_t ranks) const;
+  /// How a run of `ranks` fills nodes: the setting with the most ranks on a node that it can fill, of those the one
+  /// with `threads` or, by default, the most threads. Throws UsageError where there is none.
+  [[nodiscard]] const MachineSetting& setting_for(std::int64_t ranks, std::optional<std::int64_t> threads = {}) const;
 };
 
 /// Seconds of a message; that of no bytes takes none. Throws UsageError where the link is not known.

@@ -2,24 +2,27 @@
 
 #include "halograd/plan/plan.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace halograd {
 
-/// A step that computes, as the cost model sees it: which rate it goes by, its key among measured ones, and what it
-/// takes.
+/// A step that computes, as the cost model sees it.
 struct Operation {
-  std::string kind;  ///< "convolution_forward", "chain_forward", "update", …: names a KernelRate
-  std::string key;   ///< the kind and all that its duration depends on: the same of any plan with the same local shapes
-  double flops = 0;
-  double bytes = 0;               ///< read and written in memory, each operand once
+  std::string kind;               ///< "convolution_forward", "chain_forward", "update", …: names a KernelRate
   std::int64_t out_channels = 0;  ///< of a convolution; else 0
+  double flops = 0;
+  double bytes = 0;  ///< read and written in memory
 };
 
-/// Whether a step computes (on this rank, between messages) rather than starts or awaits a message.
-bool computes(const Step& step);
+/// Whether a step computes on this rank, rather than starts or awaits a message or a sum.
+bool computes(StepKind kind);
 
-/// What the step `step` of a plan is. Throws std::logic_error where it does not compute.
+/// What a step that computes is.
 Operation operation_of(const Plan& plan, const Step& step);
+
+/// The kind and all that its duration depends on, as text: the same in any plan with the same local shapes, wherever in
+/// the volume they lie. "convolution_forward n1 c4-16 66x128x128-64x128x128 k3x3x3 s1x1x1 p0x1x1"
+std::string operation_key(const Plan& plan, const Step& step);
 
 }  // namespace halograd

@@ -14,8 +14,7 @@ struct PlanRequest {
   std::int64_t batch = 1;
   StatisticsScope scope = StatisticsScope::global;
   bool direct_convolutions = false;
-  int optimizer_slots = 2;
-  int input_slots = 2;  ///< training has two, so that the next mini-batch can be loaded
+  PriceOptions price;
 };
 
 /// A grid, compiled and priced: by the rank that takes longest of those looked at (first, middle and last of a group).

@@ -5,6 +5,11 @@
 namespace halograd {
 namespace {
 
+/// Of `values` of y (read, and with `passes` 2 written), and their share of the output's gradient.
+double chain_bytes(const ChainDesc& desc, std::int64_t values, int passes) {
+  return 4.0 * static_cast<double>(values) * (passes + 1.0 / static_cast<double>(desc.window.stride.volume()));
+}
+
 void add_tiles(std::vector<BufferId>& touches, const FaceTiles& tiles) {
   for (const Tile& tile : tiles.present()) touches.push_back(tile.buffer);
 }
@@ -52,7 +57,8 @@ void Compiler::backward_convolution(std::size_t stage) {
           .unit = at.unit,
           .phase = Phase::backward,
           .touches = {unit.dy, unit.dx},
-          .flops = unit.forward_flops});
+          .flops = unit.forward_flops,
+          .bytes = unit.bytes});
     home = return_margins(stage);
   }
   if (at.contributes) {
@@ -60,7 +66,8 @@ void Compiler::backward_convolution(std::size_t stage) {
           .unit = at.unit,
           .phase = Phase::backward,
           .touches = {unit.x, unit.dy},
-          .flops = unit.forward_flops});
+          .flops = unit.forward_flops,
+          .bytes = unit.bytes});
   }
   wait_exchange(home, Phase::backward);
 }
@@ -72,7 +79,9 @@ void Compiler::backward_upsample(std::size_t stage) {
   emit({.kind = StepKind::upsample_backward,
         .unit = at.unit,
         .phase = Phase::backward,
-        .touches = {unit.dy.buffer, unit.dx}});
+        .touches = {unit.dy.buffer, unit.dx},
+        .bytes = 4.0 * static_cast<double>(unit.desc.samples * unit.desc.channels *
+                                           (unit.desc.src.box.volume() + unit.desc.out.volume()))});
   wait_exchange(return_margins(stage), Phase::backward);
 }
 
@@ -152,7 +161,7 @@ void Compiler::emit_sums(std::size_t stage, ChainUnit& unit, int faces_return) {
               .part = static_cast<int>(part),
               .phase = Phase::backward,
               .touches = {unit.y.buffer, unit.dout.buffer, unit.statistics},
-              .bytes = 4.0 * static_cast<double>(values)};
+              .bytes = chain_bytes(unit.desc, values, 1)};
     if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
     if (part >= interior) add_tiles(step.touches, unit.received);
     emit(std::move(step));
@@ -181,7 +190,7 @@ void Compiler::backward_chain(std::size_t stage) {
             .unit = stages_[stage].unit,
             .phase = Phase::backward,
             .touches = {unit.dy.buffer, unit.dout.buffer},
-            .bytes = 8.0 * static_cast<double>(values)};
+            .bytes = chain_bytes(unit.desc, values, 2)};
   if (unit.desc.normalise || unit.desc.negative_slope != 1) step.touches.push_back(unit.y.buffer);
   if (unit.desc.normalise) step.touches.push_back(unit.statistics);
   if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
@@ -219,7 +228,8 @@ void Compiler::backward_flatten(std::size_t stage) {
   emit({.kind = StepKind::flatten_backward,
         .unit = stages_[stage].unit,
         .phase = Phase::backward,
-        .touches = {unit.x, unit.dy}});
+        .touches = {unit.x, unit.dy},
+        .bytes = 8.0 * static_cast<double>(unit.shape.elements())});
 }
 
 void Compiler::finish_parameters(std::size_t stage) {

@@ -86,6 +86,7 @@ void Compiler::emit_convolution(std::size_t stage) {
     desc.stride = window.stride;
     desc.input_gradient = at.input_gradient.buffer >= 0;
     desc.training = training();
+    desc.direct = options_.direct_convolutions;
     for (int i = 0; i < 3; ++i) {
       const std::int64_t x = at.input.box.lo[i];
       const std::int64_t y = out.home.box.lo[i];
@@ -95,11 +96,13 @@ void Compiler::emit_convolution(std::size_t stage) {
     unit.forward_flops = desc.forward_flops();
     unit.desc = desc;
   };
-  window.transposed ? describe(Deconv3dDesc()) : describe(Conv3dDesc{.direct = options_.direct_convolutions});
+  window.transposed ? describe(Deconv3dDesc()) : describe(Conv3dDesc());
   unit.x = at.input.buffer;
   unit.y = out.home.buffer;
   unit.dx = at.input_gradient.buffer;
   unit.dy = out.gradient.buffer;
+  unit.bytes = bytes_of(at.input, plan_.samples.count, layer.in.channels) +
+               bytes_of(out.home, plan_.samples.count, layer.out.channels);
   at.unit = static_cast<int>(plan_.convolutions.size());
   plan_.convolutions.push_back(unit);
   if (idle()) return;
@@ -107,8 +110,7 @@ void Compiler::emit_convolution(std::size_t stage) {
         .unit = at.unit,
         .touches = {unit.x, unit.y},
         .flops = unit.forward_flops,
-        .bytes = bytes_of(at.input, plan_.samples.count, layer.in.channels) +
-                 bytes_of(out.home, plan_.samples.count, layer.out.channels)});
+        .bytes = unit.bytes});
 }
 
 void Compiler::emit_upsample(std::size_t stage) {
@@ -207,7 +209,11 @@ void Compiler::emit_flatten(std::size_t stage) {
                    .dy = output_of(stage).gradient.buffer};
   at.unit = static_cast<int>(plan_.flattens.size());
   plan_.flattens.push_back(unit);
-  if (!idle()) emit({.kind = StepKind::flatten_forward, .unit = at.unit, .touches = {unit.x, unit.y}});
+  if (idle()) return;
+  emit({.kind = StepKind::flatten_forward,
+        .unit = at.unit,
+        .touches = {unit.x, unit.y},
+        .bytes = 8.0 * static_cast<double>(unit.shape.elements())});
 }
 
 void Compiler::emit_loss(std::size_t stage) {
@@ -226,7 +232,12 @@ void Compiler::emit_loss(std::size_t stage) {
   pinned_.push_back(unit.target);
   at.unit = static_cast<int>(plan_.losses.size());
   plan_.losses.push_back(unit);
-  if (!idle()) emit({.kind = StepKind::loss, .unit = at.unit, .touches = {unit.prediction, unit.target}});
+  if (!idle()) {
+    emit({.kind = StepKind::loss,
+          .unit = at.unit,
+          .touches = {unit.prediction, unit.target},
+          .bytes = 8.0 * static_cast<double>(elements)});
+  }
   const int start = emit({.kind = StepKind::loss_sum_start, .unit = at.unit, .message_bytes = 8});
   if (!training()) emit({.kind = StepKind::loss_sum_wait, .unit = at.unit, .start = start});
 }
@@ -251,10 +262,13 @@ void Compiler::emit_segmentation(std::size_t stage, const SegmentationLoss& loss
   const std::int64_t sums = 8 * segmentation_sum_count(unit.desc, plan_.batch);
   at.unit = static_cast<int>(plan_.segmentations.size());
   plan_.segmentations.push_back(std::move(unit));
-  if (!idle()) emit({.kind = StepKind::segmentation_sums, .unit = at.unit, .touches = touches});
+  const double logits =
+      4.0 * static_cast<double>(plan_.samples.count * prediction.box.volume() * at.stage().in.channels);
+  if (!idle()) emit({.kind = StepKind::segmentation_sums, .unit = at.unit, .touches = touches, .bytes = logits});
   const int start = emit({.kind = StepKind::segmentation_start, .unit = at.unit, .message_bytes = sums});
   emit({.kind = StepKind::segmentation_wait, .unit = at.unit, .start = start});
-  if (!idle() && training()) emit({.kind = StepKind::segmentation_gradient, .unit = at.unit, .touches = touches});
+  if (idle() || !training()) return;
+  emit({.kind = StepKind::segmentation_gradient, .unit = at.unit, .touches = touches, .bytes = 2 * logits});
 }
 
 }  // namespace halograd

@@ -78,9 +78,7 @@ std::int64_t Plan::parameter_bytes(int optimizer_slots) const {
   return 4 * (parameter_elements + (1 + optimizer_slots) * trainable_elements);
 }
 
-namespace {
-
-std::string unit_name(const Plan& plan, const Step& step) {
+std::string step_name(const Plan& plan, const Step& step) {
   const auto at = [&](const auto& list) { return list[static_cast<std::size_t>(step.unit)].name; };
   switch (step.kind) {
     case StepKind::load_input: return "input";
@@ -121,13 +119,11 @@ std::string unit_name(const Plan& plan, const Step& step) {
   return {};
 }
 
-}  // namespace
-
 std::string describe(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    text += fmt::format("{:4} {} {}", i, step_kind_name(step.kind), unit_name(plan, step));
+    text += fmt::format("{:4} {} {}", i, step_kind_name(step.kind), step_name(plan, step));
     if (step.kind == StepKind::chain_forward || step.kind == StepKind::chain_backward_sums) {
       text += fmt::format(" part {}", step.part);
     }

@@ -41,7 +41,8 @@ constexpr int no_parameter = -1;
 struct ConvolutionUnit {
   std::string name;
   std::variant<Conv3dDesc, Deconv3dDesc> desc;
-  double forward_flops = 0;
+  double forward_flops = 0;  ///< those of either backward pass, too
+  double bytes = 0;          ///< of x and y, which any of the three passes reads or writes
   int weight = no_parameter;
   BufferId x = no_buffer;
   BufferId y = no_buffer;
@@ -270,5 +271,8 @@ struct Plan {
   /// Weights, gradients and `optimizer_slots` state arrays, in bytes.
   [[nodiscard]] std::int64_t parameter_bytes(int optimizer_slots) const;
 };
+
+/// The fused layers, exchange or bucket that a step works on.
+std::string step_name(const Plan& plan, const Step& step);
 
 }  // namespace halograd

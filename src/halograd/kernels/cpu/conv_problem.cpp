@@ -52,11 +52,13 @@ ConvProblem::ConvProblem(const Conv3dDesc& desc)
       strides(dims(desc.stride)),
       pad_lo(dims(desc.pad_lo)),
       pad_hi(high_padding(desc)),
-      training_(desc.training || desc.backwards) {}
+      training_(desc.training || desc.backwards),
+      stable_(desc.direct) {}
 
 ConvProblem::Forward::primitive_desc ConvProblem::forward() const {
   const auto kind = training_ ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-  return onednn::forward_desc<Forward>(kind, direct, src, any_weights, dst, strides, pad_lo, pad_hi);
+  return onednn::forward_desc<Forward>(stable_ ? onednn::slowness_of_stable : onednn::slowness, kind, direct, src,
+                                       any_weights, dst, strides, pad_lo, pad_hi);
 }
 
 ConvProblem::BackwardData::primitive_desc ConvProblem::backward_data(const Forward::primitive_desc& hint) const {

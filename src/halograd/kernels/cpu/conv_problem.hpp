@@ -33,6 +33,7 @@ struct ConvProblem {
 
 private:
   bool training_;  ///< whether the forward primitive has to be able to go before backward ones
+  bool stable_;    ///< whether outputs must round alike whatever their number
 };
 
 }  // namespace halograd::cpu

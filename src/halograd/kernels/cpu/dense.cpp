@@ -28,7 +28,7 @@ public:
     const auto bias = onednn::f32({desc.out_features}, Tag::a);
     const auto kind = desc.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
 
-    const auto forward = onednn::forward_desc<Forward>(kind, src, weights, bias, dst);
+    const auto forward = onednn::forward_desc<Forward>(onednn::slowness, kind, src, weights, bias, dst);
     forward_ = call<Forward>(forward, {{DNNL_ARG_SRC, borrowed(src)},
                                        {DNNL_ARG_WEIGHTS, borrowed(weights)},
                                        {DNNL_ARG_BIAS, borrowed(bias)},

@@ -43,10 +43,17 @@ inline int slowness(std::string_view implementation) {
   return gemm >= 2 && implementation.substr(gemm - 2, 2) == "br" ? 0 : 1;
 }
 
+/// Likewise where outputs must round alike whatever their number: the batch-reduce kernels ("brgconv") cut the sum over
+/// input channels into pieces that depend on the extents (seen at 128 and 256 channels), the older ones never do.
+inline int slowness_of_stable(std::string_view implementation) {
+  const bool batch_reduce = implementation.find("brg") != std::string_view::npos;
+  return batch_reduce ? 1 : slowness(implementation);
+}
+
 /// The first implementation that oneDNN lists in the fastest class it has for these arguments, none faster than
 /// `least_slowness`; `make` returns a fresh primitive descriptor.
 template <int least_slowness, typename Make>
-auto fastest(const Make& make) {
+auto fastest(const Make& make, int (*slowness)(std::string_view) = slowness) {
   auto candidate = make();
   int best = 0;
   int best_slowness = std::numeric_limits<int>::max();
@@ -71,14 +78,14 @@ concept HasOperationDescriptor = requires {
 /// The fastest forward primitive; `args` as the constructor of the primitive descriptor has them in 3.x, from the
 /// propagation kind on.
 template <typename Primitive, typename... Args>
-typename Primitive::primitive_desc forward_desc(const Args&... args) {
+typename Primitive::primitive_desc forward_desc(int (*slowness)(std::string_view), const Args&... args) {
   using Desc = typename Primitive::primitive_desc;
   if constexpr (HasOperationDescriptor<Primitive>) {
     // It has to outlive the search: the primitive descriptor's iterator points to it.
     const typename Primitive::desc operation(args...);
-    return fastest<0>([&] { return Desc(operation, user_scratchpad(), engine()); });
+    return fastest<0>([&] { return Desc(operation, user_scratchpad(), engine()); }, slowness);
   } else {
-    return fastest<0>([&] { return Desc(engine(), args..., user_scratchpad()); });
+    return fastest<0>([&] { return Desc(engine(), args..., user_scratchpad()); }, slowness);
   }
 }
 

@@ -1,0 +1,134 @@
+#include "halograd/perf/calibration.hpp"
+
+#include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
+#include "halograd/exec/rehearsal.hpp"
+#include "halograd/perf/communication_benchmark.hpp"
+#include "halograd/perf/fit.hpp"
+#include "halograd/perf/operation.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace halograd {
+namespace {
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool knows_all(const Plan& plan, const MachineSetting& setting) {
+  return std::ranges::all_of(plan.steps, [&](const Step& step) {
+    return !computes(step.kind) || setting.measured.contains(operation_key(plan, step));
+  });
+}
+
+/// Runs of all ranks begin together, so that each meets the others' use of memory and cores.
+std::vector<std::vector<double>> rehearse(const Communicator& ranks, const CalibrationOptions& options,
+                                          Rehearsal& rehearsal) {
+  std::vector<std::vector<double>> runs;
+  rehearsal.run();
+  const double begin = now_seconds();
+  for (bool enough = false; !enough;) {
+    ranks.barrier();
+    runs.push_back(rehearsal.run());
+    const bool last =
+        static_cast<int>(runs.size()) >= options.most_runs ||
+        (static_cast<int>(runs.size()) >= options.least_runs && now_seconds() - begin >= options.least_seconds);
+    enough = ranks.all_reduce_max(std::int64_t{last ? 1 : 0}) != 0;
+  }
+  return runs;
+}
+
+using Samples = std::map<std::string, MeasuredKernel>;
+
+/// A plan may hold an operation several times: its runs count alike.
+Samples samples_of(const Plan& plan, const std::vector<std::vector<double>>& runs,
+                   const std::vector<std::int64_t>& held_bytes) {
+  std::map<std::string, std::vector<double>> times;
+  Samples samples;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    if (!computes(step.kind)) continue;
+    const std::string key = operation_key(plan, step);
+    const Operation operation = operation_of(plan, step);
+    MeasuredKernel& sample = samples[key];
+    sample.flops = operation.flops;
+    sample.bytes = operation.bytes;
+    if (step.kind == StepKind::convolution_forward) sample.held_bytes = held_bytes[static_cast<std::size_t>(step.unit)];
+    for (const std::vector<double>& run : runs) times[key].push_back(run[i]);
+  }
+  for (auto& [key, sample] : samples) sample.seconds = median(std::move(times[key]));
+  return samples;
+}
+
+/// Every rank's samples, their seconds averaged where several have the same.
+void add_all(const Communicator& ranks, const Samples& own, MachineSetting& setting) {
+  nlohmann::json text = nlohmann::json::object();
+  for (const auto& [key, sample] : own) text[key] = {sample.seconds, sample.flops, sample.bytes, sample.held_bytes};
+  std::map<std::string, std::pair<MeasuredKernel, int>> sums;
+  for (const std::string& other : ranks.all_gather(text.dump())) {
+    for (const auto& [key, values] : nlohmann::json::parse(other).items()) {
+      auto& [sum, count] = sums[key];
+      sum = {.seconds = sum.seconds + values[0].get<double>(),
+             .flops = values[1].get<double>(),
+             .bytes = values[2].get<double>(),
+             .held_bytes = std::max(sum.held_bytes, values[3].get<std::int64_t>())};
+      ++count;
+    }
+  }
+  for (auto& [key, entry] : sums) {
+    entry.first.seconds /= entry.second;
+    setting.measured.emplace(key, entry.first);
+  }
+}
+
+}  // namespace
+
+bool measure_plans(const Communicator& ranks, const std::vector<Plan>& plans, const CalibrationOptions& options,
+                   MachineSetting& setting) {
+  const auto rank = static_cast<std::size_t>(ranks.rank());
+  const Plan& plan = plans.size() > 1 ? plans[rank] : plans.front();
+  if (ranks.all_reduce_max(std::int64_t{knows_all(plan, setting) ? 0 : 1}) == 0) return false;
+  std::optional<Rehearsal> rehearsal;
+  agree(ranks, [&] { rehearsal.emplace(plan, options.backend, options.optimizer); });
+  const std::vector<std::vector<double>> runs = rehearse(ranks, options, *rehearsal);
+  add_all(ranks, samples_of(plan, runs, rehearsal->held_bytes()), setting);
+  return true;
+}
+
+void measure_messages(const Communicator& world, Machine& machine, MachineSetting& setting) {
+  if (world.size() == 1) return;
+  const int on_node = world.ranks_on_node();
+  if (on_node > 1) {
+    const Communicator node = world.on_one_node() ? world : world.split(world.rank() / on_node, world.rank());
+    const CommunicationSamples samples = measure_communication(node);
+    setting.link = fit_link(samples.messages);
+    setting.reduction = fit_reduction(samples.sums);
+  }
+  if (world.on_one_node()) return;
+  // Ranks of the same place on two nodes become neighbours.
+  const int nodes = world.size() / on_node;
+  const Communicator across = world.split(0, world.rank() % on_node * nodes + world.rank() / on_node);
+  const CommunicationSamples samples = measure_communication(across);
+  machine.network = fit_link(samples.messages);
+  machine.network_reduction = fit_reduction(samples.sums);
+}
+
+void fit_rates(MachineSetting& setting) {
+  std::map<std::string, std::vector<KernelSample>> kinds;
+  for (const auto& [key, kernel] : setting.measured) {
+    kinds[key.substr(0, key.find(' '))].push_back(
+        {.flops = kernel.flops, .bytes = kernel.bytes, .seconds = kernel.seconds});
+  }
+  for (const auto& [kind, samples] : kinds) setting.rates[kind] = fit_rate(samples);
+}
+
+}  // namespace halograd

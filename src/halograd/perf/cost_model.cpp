@@ -1,0 +1,195 @@
+#include "halograd/perf/cost_model.hpp"
+
+#include "halograd/perf/operation.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace halograd {
+namespace {
+
+/// Which part of StepCost a message's time goes to.
+double StepCost::*part_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::exchange_start:
+    case StepKind::exchange_wait: return &StepCost::halo_seconds;
+    case StepKind::bucket_start:
+    case StepKind::bucket_wait: return &StepCost::gradient_seconds;
+    default: return &StepCost::statistics_seconds;
+  }
+}
+
+bool is_convolution(StepKind kind) {
+  return kind == StepKind::convolution_forward || kind == StepKind::convolution_backward_data ||
+         kind == StepKind::convolution_backward_weights;
+}
+
+/// A rank's steps on their clocks.
+class Walk {
+public:
+  Walk(const Plan& plan, const Machine& machine, const MachineSetting& setting)
+      : plan_(plan), machine_(machine), setting_(setting), ends_(plan.steps.size()) {}
+
+  PlanCost run();
+
+private:
+  double computing(const Step& step);
+  [[nodiscard]] double message(const Step& step) const;
+  [[nodiscard]] double exchange(const ExchangePlan& exchange) const;
+  [[nodiscard]] double sum(double bytes, std::int64_t ranks) const;
+  [[nodiscard]] double statistics_sum(const ChainUnit& unit, std::int64_t values) const;
+  void start(std::size_t index);
+  void pass(const Step& step, double StepCost::*part, double seconds);
+
+  const Plan& plan_;
+  const Machine& machine_;
+  const MachineSetting& setting_;
+  PlanCost cost_;
+  std::map<std::string, std::size_t> layers_;  ///< where each stands in cost_.layers
+  double now_ = 0;
+  double halo_lane_ = 0;      ///< when it is free
+  double gradient_lane_ = 0;  ///< likewise
+  double messages_ = 0;
+  double guessed_ = 0;        ///< of the computing, what was not measured
+  std::vector<double> ends_;  ///< of messages, by start step
+};
+
+double interpolated_seconds(const KernelRate& rate, const Operation& operation) {
+  double flops = operation.flops;
+  if (operation.out_channels > 0 && rate.channel_tile > 1) {
+    const std::int64_t tiles = (operation.out_channels + rate.channel_tile - 1) / rate.channel_tile;
+    flops *= static_cast<double>(tiles * rate.channel_tile) / static_cast<double>(operation.out_channels);
+  }
+  const double computing = rate.flops_per_second > 0 ? flops / rate.flops_per_second : 0;
+  const double moving = rate.bytes_per_second > 0 ? operation.bytes / rate.bytes_per_second : 0;
+  return rate.overhead_seconds + std::max(computing, moving);
+}
+
+double Walk::computing(const Step& step) {
+  if (!setting_.measured.empty()) {
+    const auto known = setting_.measured.find(operation_key(plan_, step));
+    if (known != setting_.measured.end()) return known->second.seconds;
+  }
+  const Operation operation = operation_of(plan_, step);
+  if (operation.kind == "load_input") return 0;  // the loader has converted it meanwhile
+  const double seconds = interpolated_seconds(setting_.rate(operation.kind), operation);
+  guessed_ += seconds;
+  return seconds;
+}
+
+/// Transfers of a phase go at once, each over its own link; phases follow one another.
+double Walk::exchange(const ExchangePlan& exchange) const {
+  const std::int64_t first = plan_.rank / plan_.grid.spatial_size() * plan_.grid.spatial_size();
+  double seconds = 0;
+  for (const std::vector<Transfer>& phase : exchange.phases) {
+    double longest = 0;
+    double near = 0;  // both sides' messages within a node share this rank's memory and its one lane
+    for (const Transfer& transfer : phase) {
+      const auto bytes = static_cast<double>(
+          std::max(exchange.message_bytes(transfer.send_box), exchange.message_bytes(transfer.receive_box)));
+      const bool same_node = (first + transfer.peer) / setting_.ranks_on_node == plan_.rank / setting_.ranks_on_node;
+      if (same_node) {
+        near += message_seconds(setting_.link, bytes);
+      } else {
+        longest += message_seconds(machine_.network, bytes);
+      }
+    }
+    seconds += std::max(longest, near);
+  }
+  return seconds;
+}
+
+double Walk::sum(double bytes, std::int64_t ranks) const {
+  if (ranks <= 1) return 0;
+  return reduction_seconds(ranks <= setting_.ranks_on_node ? setting_.reduction : machine_.network_reduction, bytes,
+                           ranks);
+}
+
+double Walk::statistics_sum(const ChainUnit& unit, std::int64_t values) const {
+  if (!unit.statistics_travel) return 0;
+  return sum(8 * static_cast<double>(values), unit.statistics_world ? plan_.grid.size() : plan_.grid.spatial_size());
+}
+
+double Walk::message(const Step& step) const {
+  const auto unit = static_cast<std::size_t>(step.unit);
+  switch (step.kind) {
+    case StepKind::exchange_start: return exchange(plan_.exchanges[unit]);
+    case StepKind::statistics_start: {  // the mean, then the squared distances
+      const ChainUnit& chain = plan_.chains[unit];
+      return 2 * statistics_sum(chain, chain.statistics_sets() * chain.desc.channels);
+    }
+    case StepKind::sums_start: {
+      const ChainUnit& chain = plan_.chains[unit];
+      return statistics_sum(chain, 2 * chain.statistics_sets() * chain.desc.channels);
+    }
+    default: return sum(static_cast<double>(step.message_bytes), plan_.grid.size());
+  }
+}
+
+/// Moves the clock on, and books why.
+void Walk::pass(const Step& step, double StepCost::*part, double seconds) {
+  now_ += seconds;
+  cost_.step.*part += seconds;
+  if (step.phase == Phase::update) return;
+  const std::string name = step_name(plan_, step);
+  const auto [at, added] = layers_.emplace(name, cost_.layers.size());
+  if (added) cost_.layers.push_back({.name = name});
+  LayerCost& layer = cost_.layers[at->second];
+  (step.phase == Phase::forward ? layer.forward_seconds : layer.backward_seconds) += seconds;
+}
+
+/// The lane's thread may take the cores from computing: what doesn't overlap passes at once.
+void Walk::start(std::size_t index) {
+  const Step& step = plan_.steps[index];
+  double& lane = step.kind == StepKind::bucket_start ? gradient_lane_ : halo_lane_;
+  const double seconds = message(step);
+  messages_ += seconds;
+  lane = std::max(lane, now_) + seconds;
+  ends_[index] = lane;
+  pass(step, part_of(step.kind), (1 - setting_.overlap) * seconds);
+}
+
+PlanCost Walk::run() {
+  StepCost& cost = cost_.step;
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    if (computes(step.kind)) {
+      pass(step, is_convolution(step.kind) ? &StepCost::convolution_seconds : &StepCost::other_seconds,
+           computing(step));
+    } else if (step.start >= 0) {
+      pass(step, part_of(step.kind), std::max(0.0, ends_[static_cast<std::size_t>(step.start)] - now_));
+    } else {
+      start(i);
+    }
+  }
+  const double waited = cost.halo_seconds + cost.statistics_seconds + cost.gradient_seconds;
+  cost.hidden_seconds = std::max(0.0, messages_ - waited);
+  const double computed = cost.convolution_seconds + cost.other_seconds;
+  cost.interpolated = computed > 0 ? guessed_ / computed : 0;
+  return std::move(cost_);
+}
+
+/// What its kernels hold, as far as they were measured.
+std::int64_t kernel_bytes(const Plan& plan, const MachineSetting& setting) {
+  std::int64_t bytes = 0;
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::convolution_forward) continue;
+    const auto known = setting.measured.find(operation_key(plan, step));
+    if (known != setting.measured.end()) bytes += known->second.held_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& options) {
+  const MachineSetting& setting = machine.setting_for(plan.grid.size(), options.threads);
+  PlanCost cost = Walk(plan, machine, setting).run();
+  cost.memory_bytes =
+      setting.baseline_bytes + plan.arena_bytes + options.input_slots * (plan.input_bytes() + plan.label_bytes()) +
+      plan.parameter_bytes(options.optimizer_slots) + plan.message_buffer_bytes() + kernel_bytes(plan, setting);
+  return cost;
+}
+
+}  // namespace halograd

@@ -1,0 +1,271 @@
+#include "halograd/perf/machine.hpp"
+
+#include "halograd/core/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <fstream>
+#include <system_error>
+
+namespace halograd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* format_name = "halograd-machine";
+constexpr std::int64_t format_version = 1;
+
+/// A value of the file and its path there, for errors: "settings[0].link[1].latency_seconds".
+class Reader {
+public:
+  Reader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
+
+  [[nodiscard]] bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
+  [[nodiscard]] Reader at(const char* key) const {
+    if (!json_.is_object()) throw UsageError("{} must be an object", path_.empty() ? "the file" : path_);
+    if (!json_.contains(key)) throw UsageError("{} is missing", join(key));
+    return {json_.at(key), join(key)};
+  }
+  [[nodiscard]] double number(double least) const {
+    if (!json_.is_number()) throw UsageError("{} must be a number", path_);
+    const auto value = json_.get<double>();
+    if (!std::isfinite(value) || value < least)
+      throw UsageError("{} is {}; it must be at least {}", path_, value, least);
+    return value;
+  }
+  /// A rate or a count of something that there must be.
+  [[nodiscard]] double positive() const {
+    const double value = number(0);
+    if (value == 0) throw UsageError("{} is 0; it must be above", path_);
+    return value;
+  }
+  [[nodiscard]] std::int64_t integer(std::int64_t least) const {
+    if (!json_.is_number_integer()) throw UsageError("{} must be a whole number", path_);
+    const auto value = json_.get<std::int64_t>();
+    if (value < least) throw UsageError("{} is {}; it must be at least {}", path_, value, least);
+    return value;
+  }
+  [[nodiscard]] std::string text() const {
+    if (!json_.is_string()) throw UsageError("{} must be a text", path_);
+    return json_.get<std::string>();
+  }
+  [[nodiscard]] std::optional<double> error() const {
+    if (!has("error")) return std::nullopt;
+    return at("error").number(0);
+  }
+  template <typename Visit>
+  void each_entry(Visit&& visit) const {
+    if (!json_.is_object()) throw UsageError("{} must be an object", path_);
+    for (const auto& [key, value] : json_.items()) visit(key, Reader(value, join(key)));
+  }
+  template <typename Visit>
+  void each_element(Visit&& visit) const {
+    if (!json_.is_array()) throw UsageError("{} must be a list", path_);
+    for (std::size_t i = 0; i < json_.size(); ++i) visit(Reader(json_[i], fmt::format("{}[{}]", path_, i)));
+  }
+  void allow(std::initializer_list<std::string_view> known) const {
+    each_entry([&](const std::string& key, const Reader& value) {
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        throw UsageError("{} is no known key", value.path_);
+    });
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+  [[nodiscard]] std::string join(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+
+  const Json& json_;
+  std::string path_;
+};
+
+/// Ranges ascend, the first from 0.
+template <typename Range>
+void add_range(std::vector<Range>& ranges, const Range& range, const Reader& json) {
+  if (ranges.empty() && range.from_bytes != 0)
+    throw UsageError("{}.from_bytes must be 0 in the first range", json.path());
+  if (!ranges.empty() && range.from_bytes <= ranges.back().from_bytes) {
+    throw UsageError("{}.from_bytes is not above that of the range before", json.path());
+  }
+  ranges.push_back(range);
+}
+
+Link read_link(const Reader& json) {
+  Link link;
+  json.each_element([&](const Reader& range) {
+    range.allow({"from_bytes", "latency_seconds", "bytes_per_second", "error"});
+    add_range(link,
+              LinkRange{.from_bytes = range.at("from_bytes").number(0),
+                        .latency_seconds = range.at("latency_seconds").number(0),
+                        .bytes_per_second = range.at("bytes_per_second").positive(),
+                        .error = range.error()},
+              range);
+  });
+  return link;
+}
+
+ReductionFit read_reduction(const Reader& json) {
+  constexpr double any = -1e6;
+  ReductionFit fit;
+  json.each_element([&](const Reader& range) {
+    range.allow({"from_bytes", "constant", "bytes_exponent", "ranks_exponent", "error"});
+    add_range(fit,
+              ReductionRange{.from_bytes = range.at("from_bytes").number(0),
+                             .constant = range.at("constant").number(any),
+                             .bytes_exponent = range.at("bytes_exponent").number(0),
+                             .ranks_exponent = range.at("ranks_exponent").number(any),
+                             .error = range.error()},
+              range);
+  });
+  return fit;
+}
+
+KernelRate read_rate(const Reader& json) {
+  json.allow({"overhead_seconds", "flops_per_second", "bytes_per_second", "channel_tile", "error"});
+  KernelRate rate{.overhead_seconds = json.at("overhead_seconds").number(0),
+                  .flops_per_second = json.has("flops_per_second") ? json.at("flops_per_second").positive() : 0,
+                  .bytes_per_second = json.has("bytes_per_second") ? json.at("bytes_per_second").positive() : 0,
+                  .channel_tile = json.has("channel_tile") ? json.at("channel_tile").integer(1) : 1,
+                  .error = json.error()};
+  if (rate.overhead_seconds == 0 && rate.flops_per_second == 0 && rate.bytes_per_second == 0) {
+    throw UsageError("{} needs overhead_seconds above 0, flops_per_second or bytes_per_second", json.path());
+  }
+  return rate;
+}
+
+MachineSetting read_setting(const Reader& json) {
+  json.allow({"ranks_on_node", "threads", "overlap", "baseline_bytes", "rates", "measured", "link", "reduction"});
+  MachineSetting setting{.ranks_on_node = json.at("ranks_on_node").integer(1),
+                         .threads = json.at("threads").integer(1),
+                         .overlap = json.at("overlap").number(0),
+                         .baseline_bytes = json.at("baseline_bytes").integer(0)};
+  if (setting.overlap > 1) throw UsageError("{}.overlap is {}; it must be 0 to 1", json.path(), setting.overlap);
+  json.at("rates").each_entry(
+      [&](const std::string& kind, const Reader& rate) { setting.rates[kind] = read_rate(rate); });
+  if (json.has("measured")) {
+    json.at("measured").each_entry([&](const std::string& key, const Reader& entry) {
+      entry.allow({"seconds", "flops", "bytes", "held_bytes"});
+      setting.measured[key] = {.seconds = entry.at("seconds").number(0),
+                               .flops = entry.has("flops") ? entry.at("flops").number(0) : 0,
+                               .bytes = entry.has("bytes") ? entry.at("bytes").number(0) : 0,
+                               .held_bytes = entry.has("held_bytes") ? entry.at("held_bytes").integer(0) : 0};
+    });
+  }
+  if (json.has("link")) setting.link = read_link(json.at("link"));
+  if (json.has("reduction")) setting.reduction = read_reduction(json.at("reduction"));
+  return setting;
+}
+
+void add_error(Json& json, const std::optional<double>& error) {
+  if (error) json["error"] = *error;
+}
+
+Json to_json(const Link& link) {
+  Json list = Json::array();
+  for (const LinkRange& range : link) {
+    list.push_back({{"from_bytes", range.from_bytes},
+                    {"latency_seconds", range.latency_seconds},
+                    {"bytes_per_second", range.bytes_per_second}});
+    add_error(list.back(), range.error);
+  }
+  return list;
+}
+
+Json to_json(const ReductionFit& fit) {
+  Json list = Json::array();
+  for (const ReductionRange& range : fit) {
+    list.push_back({{"from_bytes", range.from_bytes},
+                    {"constant", range.constant},
+                    {"bytes_exponent", range.bytes_exponent},
+                    {"ranks_exponent", range.ranks_exponent}});
+    add_error(list.back(), range.error);
+  }
+  return list;
+}
+
+Json to_json(const KernelRate& rate) {
+  Json json{{"overhead_seconds", rate.overhead_seconds}};
+  if (rate.flops_per_second > 0) json["flops_per_second"] = rate.flops_per_second;
+  if (rate.bytes_per_second > 0) json["bytes_per_second"] = rate.bytes_per_second;
+  if (rate.channel_tile > 1) json["channel_tile"] = rate.channel_tile;
+  add_error(json, rate.error);
+  return json;
+}
+
+Json to_json(const MachineSetting& setting) {
+  Json json{{"ranks_on_node", setting.ranks_on_node},
+            {"threads", setting.threads},
+            {"overlap", setting.overlap},
+            {"baseline_bytes", setting.baseline_bytes},
+            {"rates", Json::object()}};
+  for (const auto& [kind, rate] : setting.rates) json["rates"][kind] = to_json(rate);
+  if (!setting.link.empty()) json["link"] = to_json(setting.link);
+  if (!setting.reduction.empty()) json["reduction"] = to_json(setting.reduction);
+  if (!setting.measured.empty()) json["measured"] = Json::object();
+  for (const auto& [key, kernel] : setting.measured) {
+    Json& entry = json["measured"][key];
+    entry["seconds"] = kernel.seconds;
+    if (kernel.flops > 0) entry["flops"] = kernel.flops;
+    if (kernel.bytes > 0) entry["bytes"] = kernel.bytes;
+    if (kernel.held_bytes > 0) entry["held_bytes"] = kernel.held_bytes;
+  }
+  return json;
+}
+
+}  // namespace
+
+Machine machine_from_json(const Json& json) {
+  const Reader file(json, "");
+  file.allow(
+      {"format", "version", "name", "description", "node_memory_bytes", "settings", "network", "network_reduction"});
+  if (file.at("format").text() != format_name) throw UsageError("format must be \"{}\"", format_name);
+  if (file.at("version").integer(1) != format_version) throw UsageError("version must be {}", format_version);
+  Machine machine{.name = file.at("name").text(), .node_memory_bytes = file.at("node_memory_bytes").integer(1)};
+  if (file.has("description")) {
+    file.at("description").each_entry([&](const std::string& key, const Reader& value) {
+      machine.description[key] = value.text();
+    });
+  }
+  file.at("settings").each_element([&](const Reader& setting) { machine.settings.push_back(read_setting(setting)); });
+  if (machine.settings.empty()) throw UsageError("settings is empty; there must be one");
+  if (file.has("network")) machine.network = read_link(file.at("network"));
+  if (file.has("network_reduction")) machine.network_reduction = read_reduction(file.at("network_reduction"));
+  return machine;
+}
+
+Json to_json(const Machine& machine) {
+  Json json{{"format", format_name}, {"version", format_version}, {"name", machine.name}};
+  json["description"] = Json::object();
+  for (const auto& [key, value] : machine.description) json["description"][key] = value;
+  json["node_memory_bytes"] = machine.node_memory_bytes;
+  json["settings"] = Json::array();
+  for (const MachineSetting& setting : machine.settings) json["settings"].push_back(to_json(setting));
+  if (!machine.network.empty()) json["network"] = to_json(machine.network);
+  if (!machine.network_reduction.empty()) json["network_reduction"] = to_json(machine.network_reduction);
+  return json;
+}
+
+Machine load_machine(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  if (!in)
+    throw UsageError("{}: no such machine file, or not readable: `halograd calibrate --out` makes one", file.string());
+  try {
+    return machine_from_json(Json::parse(in));
+  } catch (const nlohmann::json::exception& error) {
+    throw UsageError("{}: no JSON ({})", file.string(), error.what());
+  } catch (const UsageError& error) {
+    throw UsageError("{}: {}", file.string(), error.what());
+  }
+}
+
+void save_machine(const Machine& machine, const std::filesystem::path& file) {
+  const std::filesystem::path partial = file.string() + ".partial";
+  std::ofstream out(partial);
+  out << to_json(machine).dump(1) << '\n';
+  out.close();
+  std::error_code failed;
+  if (out) std::filesystem::rename(partial, file, failed);
+  if (!out || failed) throw ResourceError("{}: can't be written", file.string());
+}
+
+}  // namespace halograd

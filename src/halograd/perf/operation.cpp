@@ -1,0 +1,160 @@
+#include "halograd/perf/operation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace halograd {
+namespace {
+
+std::string text(const Extent& extent) {
+  return fmt::format("{}x{}x{}", extent.d, extent.h, extent.w);
+}
+
+std::string text(const Window& window) {
+  return fmt::format("k{} s{} p{}", text(window.kernel), text(window.stride), text(window.padding));
+}
+
+std::string text(const VoxelLayout& layout) {
+  return fmt::format("{}:{}", text(layout.box.extent()), layout.pitch);
+}
+
+template <typename Units>
+const auto& unit_of(const Units& units, const Step& step) {
+  return units[static_cast<std::size_t>(step.unit)];
+}
+
+std::string convolution_text(const ConvolutionUnit& unit) {
+  return std::visit(
+      [](const auto& desc) {
+        return fmt::format("n{} c{}-{} {}-{} k{} s{} p{}{}", desc.samples, desc.in_channels, desc.out_channels,
+                           text(desc.in), text(desc.out), text(desc.kernel), text(desc.stride), text(desc.pad_lo),
+                           desc.direct ? " direct" : "");
+      },
+      unit.desc);
+}
+
+/// Of what pools and normalises the text is the same for all its passes, and the part of the volume is added.
+std::string chain_text(const ChainUnit& unit, const Step& step) {
+  const ChainDesc& desc = unit.desc;
+  std::string line = fmt::format("n{} c{} {}-{} in {} out {}", desc.samples, desc.channels, text(desc.in.extent()),
+                                 text(desc.out.extent()), text(desc.src), text(desc.dst));
+  if (desc.normalise) line += desc.per_sample ? " norm-each" : " norm";
+  if (desc.negative_slope != 1) line += fmt::format(" slope {}", desc.negative_slope);
+  if (desc.pool != PoolKind::none) {
+    line += fmt::format(" {} {}", desc.pool == PoolKind::max ? "max" : "average", text(desc.window));
+  }
+  if (desc.keep != 1) line += " dropout";
+  if (desc.accumulate) line += " add";
+  if (step.kind == StepKind::chain_forward) {
+    line += " part " + text(unit.forward_parts[static_cast<std::size_t>(step.part)].extent());
+  }
+  if (step.kind == StepKind::chain_backward_sums) {
+    line += " part " + text(unit.sum_parts[static_cast<std::size_t>(step.part)].extent());
+  }
+  return line;
+}
+
+std::string upsample_text(const UpsampleUnit& unit) {
+  const UpsampleDesc& desc = unit.desc;
+  return fmt::format("n{} c{} {} x{} {}-{}", desc.samples, desc.channels,
+                     desc.kind == UpsampleKind::nearest ? "nearest" : "trilinear", text(desc.factor), text(desc.src),
+                     text(desc.dst));
+}
+
+std::string copy_text(const CopyUnit& unit) {
+  return fmt::format("n{} c{} {} {}-{}{}{}", unit.samples, unit.channels, text(unit.region.extent()),
+                     text(unit.from.layout()), text(unit.to.layout()), unit.add ? " add" : "",
+                     unit.clear ? " clear" : "");
+}
+
+std::string dense_text(const DenseUnit& unit) {
+  return fmt::format("n{} {}-{}", unit.desc.samples, unit.desc.in_features, unit.desc.out_features);
+}
+
+std::string shape_text(const Plan& plan, const Step& step) {
+  switch (step.kind) {
+    case StepKind::convolution_forward:
+    case StepKind::convolution_backward_data:
+    case StepKind::convolution_backward_weights: return convolution_text(unit_of(plan.convolutions, step));
+    case StepKind::chain_moments:
+    case StepKind::running_statistics:
+    case StepKind::chain_forward:
+    case StepKind::chain_backward_faces:
+    case StepKind::chain_backward_sums:
+    case StepKind::chain_backward_data: return chain_text(unit_of(plan.chains, step), step);
+    case StepKind::copy: return copy_text(unit_of(plan.copies, step));
+    case StepKind::upsample_forward:
+    case StepKind::upsample_backward: return upsample_text(unit_of(plan.upsamples, step));
+    case StepKind::dense_forward:
+    case StepKind::dense_backward_data:
+    case StepKind::dense_backward_weights: return dense_text(unit_of(plan.denses, step));
+    case StepKind::flatten_forward:
+    case StepKind::flatten_backward: {
+      const LocalShape& shape = unit_of(plan.flattens, step).shape;
+      return fmt::format("n{} c{} {}", shape.samples, shape.channels, text(shape.extent));
+    }
+    case StepKind::loss: return fmt::format("{}", unit_of(plan.losses, step).elements);
+    case StepKind::segmentation_sums:
+    case StepKind::segmentation_gradient: {
+      const SegmentationLossDesc& desc = unit_of(plan.segmentations, step).desc;
+      return fmt::format("n{} {} c{} {} {}", desc.samples, desc.voxels, desc.classes, desc.cross_entropy, desc.dice);
+    }
+    case StepKind::update: return fmt::format("{}", unit_of(plan.buckets, step).count);
+    default: return {};
+  }
+}
+
+std::string kind_of(const Plan& plan, const Step& step) {
+  std::string kind = step_kind_name(step.kind);
+  switch (step.kind) {
+    case StepKind::convolution_forward:
+    case StepKind::convolution_backward_data:
+    case StepKind::convolution_backward_weights: {
+      const bool transposed = std::holds_alternative<Deconv3dDesc>(unit_of(plan.convolutions, step).desc);
+      const char* const pass = step.kind == StepKind::convolution_forward         ? "forward"
+                               : step.kind == StepKind::convolution_backward_data ? "backward_data"
+                                                                                  : "backward_weights";
+      return fmt::format("{}_{}", transposed ? "deconvolution" : "convolution", pass);
+    }
+    default: break;
+  }
+  std::ranges::replace(kind, ' ', '_');
+  return kind;
+}
+
+}  // namespace
+
+bool computes(StepKind kind) {
+  switch (kind) {
+    case StepKind::statistics_start:
+    case StepKind::statistics_wait:
+    case StepKind::sums_start:
+    case StepKind::sums_wait:
+    case StepKind::exchange_start:
+    case StepKind::exchange_wait:
+    case StepKind::loss_sum_start:
+    case StepKind::loss_sum_wait:
+    case StepKind::segmentation_start:
+    case StepKind::segmentation_wait:
+    case StepKind::bucket_start:
+    case StepKind::bucket_wait: return false;
+    default: return true;
+  }
+}
+
+Operation operation_of(const Plan& plan, const Step& step) {
+  Operation operation{.kind = kind_of(plan, step), .flops = step.flops, .bytes = step.bytes};
+  if (operation.kind.find("convolution") != std::string::npos) {
+    operation.out_channels =
+        std::visit([](const auto& desc) { return desc.out_channels; }, unit_of(plan.convolutions, step).desc);
+  }
+  return operation;
+}
+
+std::string operation_key(const Plan& plan, const Step& step) {
+  const std::string shape = shape_text(plan, step);
+  return shape.empty() ? kind_of(plan, step) : kind_of(plan, step) + " " + shape;
+}
+
+}  // namespace halograd
