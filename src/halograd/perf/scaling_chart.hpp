@@ -24,8 +24,11 @@ struct ScalingSeries {
 };
 
 /// An SVG picture: a panel for each series, a bar for each point whose predicted parts are stacked (convolutions,
-/// other computing, halos, statistics, gradients), a mark where it was measured, the ideal line of strong scaling from
-/// the first point, and speed-up and efficiency written over the bars.
+/// other computing, halos, statistics, gradients), a mark where it was measured, the ideal line from the first point,
+/// and the step's time, speed-up and efficiency written over the bars (of the predictions; of the measurements in a
+/// series without any). Speed-up is that of throughput, mini-batch / time, over the first point with a time; efficiency
+/// is speed-up over the growth of ranks. Throws UsageError where there is no series, a series without a time, or a
+/// time, rank or mini-batch that is not positive and finite.
 std::string scaling_chart(const std::string& title, const std::vector<ScalingSeries>& series);
 
 }  // namespace halograd
