@@ -9,13 +9,17 @@
 namespace halograd {
 
 /// What messages cost between the ranks of a communicator, measured with the classes that a training step uses
-/// (HaloExchange: packing and unpacking included; SumReduction). Medians after warm-up, of the slowest rank.
+/// (HaloExchange: packing and unpacking included, by one thread as in a step; SumReduction). Medians after warm-up, of
+/// the slowest rank. Sizes ascend by factors of 2.
 struct CommunicationSamples {
-  std::vector<MessageSample> messages;  ///< ping-pong between two neighbours, both ways at once, from 256 B to 16 MiB
-  std::vector<MessageSample> sums;      ///< of float32 (gradients) over 2, 4, … ranks and all, from 256 B to 64 MiB
+  /// Ranks 2i and 2i + 1, both ways at once and all pairs at once, from 256 B to 16 MiB each way.
+  std::vector<MessageSample> messages;
+  /// Of float32 (gradients) from 256 B to 64 MiB, over 2, 4, … neighbouring ranks (all such groups at once), then all.
+  std::vector<MessageSample> sums;
 };
 
-/// Collective. `progress(done, of)` is called on every rank after each size.
+/// Collective; runs on the calling thread and takes seconds. `progress(done, of)` is called on every rank after each
+/// size. One rank alone has nothing to measure: the result is empty.
 CommunicationSamples measure_communication(const Communicator& ranks,
                                            const std::function<void(int, int)>& progress = {});
 
