@@ -12,8 +12,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 namespace halograd {
@@ -255,10 +253,8 @@ void write_chart(const Advice& advice, const std::string& file) {
   if (!advice.weak.empty())
     series.push_back(series_of("Weak scaling, the mini-batch grows with the ranks", advice.weak));
   std::erase_if(series, [](const ScalingSeries& each) { return each.points.empty(); });
-  std::ofstream out(file);
-  out << scaling_chart(fmt::format("{} on {}", model_title(advice.config.model), advice.machine.name), series);
-  out.close();
-  if (!out) throw ResourceError("{}: can't be written", file);
+  write_text(file,
+             scaling_chart(fmt::format("{} on {}", model_title(advice.config.model), advice.machine.name), series));
 }
 
 void plan(const Communicator& world, const PlanOptions& options) {
