@@ -45,6 +45,7 @@ GridPrice price_grid(const Network& network, const Machine& machine, const Proce
 
 std::vector<GridPrice> price_grids(const Network& network, const Machine& machine, std::int64_t ranks,
                                    const PlanRequest& request) {
+  static_cast<void>(machine.setting_for(ranks, request.price.threads));
   std::vector<GridPrice> prices;
   for (std::int64_t depth = 1; depth <= ranks; ++depth) {
     if (ranks % depth != 0) continue;
