@@ -19,7 +19,8 @@ public:
   Rehearsal(const Rehearsal&) = delete;
   Rehearsal& operator=(const Rehearsal&) = delete;
 
-  /// Runs a training step; seconds of each step of the plan, 0 of those that start or await a message.
+  /// Runs a training step; seconds of each step of the plan, 0 of those that exchange halos or sum
+  /// gradients. Those that would sum statistics or the loss take what this rank computes of them.
   std::vector<double> run();
 
   /// What each convolution's kernel holds beside the buffers, by index in Plan::convolutions.

@@ -82,7 +82,10 @@ Samples samples_of(const Plan& plan, const std::vector<std::vector<double>>& run
     MeasuredKernel& sample = samples[key];
     sample.flops = operation.flops;
     sample.bytes = operation.bytes;
-    if (step.kind == StepKind::convolution_forward) sample.held_bytes = held_bytes[static_cast<std::size_t>(step.unit)];
+    if (step.kind == StepKind::convolution_forward) {
+      // The same pass may belong to kernels that hold more or less: those of a first layer have no pass to the input.
+      sample.held_bytes = std::max(sample.held_bytes, held_bytes[static_cast<std::size_t>(step.unit)]);
+    }
     for (const std::vector<double>& run : runs) times[key].push_back(run[i]);
   }
   for (auto& [key, sample] : samples) sample.seconds = median(std::move(times[key]));
@@ -98,7 +101,8 @@ void add_all(const Communicator& ranks, const Samples& own, MachineSetting& sett
   for (const auto& [key, sample] : own) text[key] = {sample.seconds, sample.flops, sample.bytes, sample.held_bytes};
   std::map<std::string, std::pair<MeasuredKernel, int>> sums;
   for (const std::string& other : ranks.all_gather(text.dump())) {
-    for (const auto& [key, values] : nlohmann::json::parse(other).items()) {
+    const nlohmann::json samples = nlohmann::json::parse(other);
+    for (const auto& [key, values] : samples.items()) {
       auto& [sum, count] = sums[key];
       sum = {.seconds = sum.seconds + values[0].get<double>(),
              .flops = values[1].get<double>(),
@@ -118,7 +122,8 @@ void add_all(const Communicator& ranks, const Samples& own, MachineSetting& sett
 bool measure_plans(const Communicator& ranks, const std::vector<Plan>& plans, const CalibrationOptions& options,
                    MachineSetting& setting) {
   const auto rank = static_cast<std::size_t>(ranks.rank());
-  const Plan& plan = plans.size() > 1 ? plans[rank] : plans.front();
+  const Plan& plan =
+      rank < plans.size() && plans.size() >= static_cast<std::size_t>(ranks.size()) ? plans[rank] : plans.front();
   if (ranks.all_reduce_max(std::int64_t{knows_all(plan, setting) ? 0 : 1}) == 0) return false;
   std::optional<Rehearsal> rehearsal;
   agree(ranks, [&] { rehearsal.emplace(plan, options.backend, options.optimizer); });
@@ -148,6 +153,7 @@ void measure_messages(const Communicator& world, Machine& machine, MachineSettin
 void fit_rates(MachineSetting& setting) {
   std::map<std::string, std::vector<KernelSample>> kinds;
   for (const auto& [key, kernel] : setting.measured) {
+    if (kernel.seconds <= 0) continue;  // too short for the clock: says nothing of a rate
     kinds[key.substr(0, key.find(' '))].push_back(
         {.flops = kernel.flops, .bytes = kernel.bytes, .seconds = kernel.seconds});
   }

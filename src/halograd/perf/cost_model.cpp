@@ -37,8 +37,12 @@ private:
   double computing(const Step& step);
   [[nodiscard]] double message(const Step& step) const;
   [[nodiscard]] double exchange(const ExchangePlan& exchange) const;
-  [[nodiscard]] double sum(double bytes, std::int64_t ranks) const;
+  [[nodiscard]] double sum(double bytes, std::int64_t first, std::int64_t ranks) const;
+  [[nodiscard]] double world_sum(double bytes) const { return sum(bytes, 0, plan_.grid.size()); }
   [[nodiscard]] double statistics_sum(const ChainUnit& unit, std::int64_t values) const;
+  [[nodiscard]] double averages_sum(const ChainUnit& unit) const;
+  [[nodiscard]] std::int64_t group_begin() const;
+  [[nodiscard]] std::string layer_of(const Step& step) const;
   void start(std::size_t index);
   void pass(const Step& step, double StepCost::*part, double seconds);
 
@@ -79,34 +83,51 @@ double Walk::computing(const Step& step) {
   return seconds;
 }
 
-/// A phase's messages, one to each side, share what this rank has of the network, or of its node: the paper's 2·SR.
-/// Those to other nodes go beside those within. Phases follow one another.
+/// The first rank of this one's spatial group.
+std::int64_t Walk::group_begin() const {
+  return plan_.rank / plan_.grid.spatial_size() * plan_.grid.spatial_size();
+}
+
+/// Phases follow one another. A phase's messages within the node go at once with those to other nodes; each sort, one
+/// after the other: they share this rank's memory and its one lane, or its one adapter.
 double Walk::exchange(const ExchangePlan& exchange) const {
-  const std::int64_t first = plan_.rank / plan_.grid.spatial_size() * plan_.grid.spatial_size();
   double seconds = 0;
   for (const std::vector<Transfer>& phase : exchange.phases) {
-    double within = 0;
-    double between = 0;
+    double near = 0;
+    double far = 0;
     for (const Transfer& transfer : phase) {
       const auto bytes = static_cast<double>(
           std::max(exchange.message_bytes(transfer.send_box), exchange.message_bytes(transfer.receive_box)));
-      const bool same_node = (first + transfer.peer) / setting_.ranks_on_node == plan_.rank / setting_.ranks_on_node;
-      (same_node ? within : between) += message_seconds(same_node ? setting_.link : machine_.network, bytes);
+      const bool same_node =
+          (group_begin() + transfer.peer) / setting_.ranks_on_node == plan_.rank / setting_.ranks_on_node;
+      if (same_node) {
+        near += message_seconds(setting_.link, bytes);
+      } else {
+        far += message_seconds(machine_.network, bytes);
+      }
     }
-    seconds += std::max(within, between);
+    seconds += std::max(near, far);
   }
   return seconds;
 }
 
-double Walk::sum(double bytes, std::int64_t ranks) const {
+/// Over `ranks` neighbours from rank `first` on.
+double Walk::sum(double bytes, std::int64_t first, std::int64_t ranks) const {
   if (ranks <= 1) return 0;
-  return reduction_seconds(ranks <= setting_.ranks_on_node ? setting_.reduction : machine_.network_reduction, bytes,
-                           ranks);
+  const bool same_node = first / setting_.ranks_on_node == (first + ranks - 1) / setting_.ranks_on_node;
+  return reduction_seconds(same_node ? setting_.reduction : machine_.network_reduction, bytes, ranks);
 }
 
 double Walk::statistics_sum(const ChainUnit& unit, std::int64_t values) const {
   if (!unit.statistics_travel) return 0;
-  return sum(8 * static_cast<double>(values), unit.statistics_world ? plan_.grid.size() : plan_.grid.spatial_size());
+  const auto bytes = 8 * static_cast<double>(values);
+  return unit.statistics_world ? world_sum(bytes) : sum(bytes, group_begin(), plan_.grid.spatial_size());
+}
+
+/// Where every group has statistics of its own, the running averages are the mean over groups.
+double Walk::averages_sum(const ChainUnit& unit) const {
+  const bool differ = plan_.mode == Mode::train && !unit.desc.per_sample && !unit.statistics_world;
+  return differ && plan_.grid.data > 1 ? world_sum(16 * static_cast<double>(unit.desc.channels)) : 0;
 }
 
 double Walk::message(const Step& step) const {
@@ -115,22 +136,36 @@ double Walk::message(const Step& step) const {
     case StepKind::exchange_start: return exchange(plan_.exchanges[unit]);
     case StepKind::statistics_start: {  // the mean, then the squared distances
       const ChainUnit& chain = plan_.chains[unit];
-      return 2 * statistics_sum(chain, chain.statistics_sets() * chain.desc.channels);
+      const std::int64_t means =
+          chain.statistics_sets() * chain.desc.channels / std::max<std::int64_t>(1, chain.group_channels);
+      return 2 * statistics_sum(chain, means) + averages_sum(chain);
     }
     case StepKind::sums_start: {
       const ChainUnit& chain = plan_.chains[unit];
       return statistics_sum(chain, 2 * chain.statistics_sets() * chain.desc.channels);
     }
-    default: return sum(static_cast<double>(step.message_bytes), plan_.grid.size());
+    default: return world_sum(static_cast<double>(step.message_bytes));
   }
+}
+
+/// Exchanges and copies belong to the layers that they are named after: "conv2 halo" to conv2.
+std::string Walk::layer_of(const Step& step) const {
+  std::string name = step_name(plan_, step);
+  if (step.kind == StepKind::bucket_start) return name;
+  const std::string* best = nullptr;
+  for (const LayerPlacement& placement : plan_.placements) {
+    const bool fits = name == placement.name || name.starts_with(placement.name + " ");
+    if (fits && (best == nullptr || placement.name.size() > best->size())) best = &placement.name;
+  }
+  return best != nullptr ? *best : name;
 }
 
 /// Moves the clock on, and books why.
 void Walk::pass(const Step& step, double StepCost::*part, double seconds) {
   now_ += seconds;
   cost_.step.*part += seconds;
-  if (step.phase == Phase::update) return;
-  const std::string name = step_name(plan_, step);
+  if (step.phase == Phase::update || (seconds == 0 && !computes(step.kind))) return;
+  const std::string name = layer_of(step);
   const auto [at, added] = layers_.emplace(name, cost_.layers.size());
   if (added) cost_.layers.push_back({.name = name});
   LayerCost& layer = cost_.layers[at->second];
@@ -166,7 +201,7 @@ PlanCost Walk::run() {
   const double waited = cost.halo_seconds + cost.statistics_seconds + cost.gradient_seconds;
   cost.hidden_seconds = std::max(0.0, messages_ - waited);
   const double computed = cost.convolution_seconds + cost.other_seconds + load_;
-  cost.interpolated = computed > 0 ? guessed_ / computed : 0;
+  cost.interpolated = computed > 0 ? std::min(1.0, guessed_ / computed) : 0;
   if (loads_ahead_) {
     cost.data_seconds = (1 - setting_.overlap) * load_ + std::max(0.0, setting_.overlap * load_ - cost.seconds());
   }

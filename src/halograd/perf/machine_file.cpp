@@ -1,12 +1,16 @@
 #include "halograd/perf/machine.hpp"
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <system_error>
+#include <initializer_list>
+#include <string_view>
+#include <tuple>
 
 namespace halograd {
 namespace {
@@ -23,7 +27,6 @@ public:
 
   [[nodiscard]] bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   [[nodiscard]] Reader at(const char* key) const {
-    if (!json_.is_object()) throw UsageError("{} must be an object", path_.empty() ? "the file" : path_);
     if (!json_.contains(key)) throw UsageError("{} is missing", join(key));
     return {json_.at(key), join(key)};
   }
@@ -56,7 +59,7 @@ public:
   }
   template <typename Visit>
   void each_entry(Visit&& visit) const {
-    if (!json_.is_object()) throw UsageError("{} must be an object", path_);
+    if (!json_.is_object()) throw UsageError("{} must be an object", path_.empty() ? "the file" : path_);
     for (const auto& [key, value] : json_.items()) visit(key, Reader(value, join(key)));
   }
   template <typename Visit>
@@ -156,6 +159,26 @@ MachineSetting read_setting(const Reader& json) {
   return setting;
 }
 
+/// Which setting is meant depends on these two figures alone.
+auto order(const MachineSetting& setting) {
+  return std::tuple(setting.ranks_on_node, setting.threads);
+}
+
+std::vector<MachineSetting> read_settings(const Reader& json) {
+  std::vector<MachineSetting> settings;
+  json.each_element([&](const Reader& element) {
+    MachineSetting setting = read_setting(element);
+    if (std::ranges::any_of(settings, [&](const MachineSetting& other) { return order(other) == order(setting); })) {
+      throw UsageError("{} has {} ranks on a node of {} threads, as one before; there may be one such", element.path(),
+                       setting.ranks_on_node, setting.threads);
+    }
+    settings.push_back(std::move(setting));
+  });
+  if (settings.empty()) throw UsageError("{} is empty; there must be one", json.path());
+  std::ranges::sort(settings, {}, order);
+  return settings;
+}
+
 void add_error(Json& json, const std::optional<double>& error) {
   if (error) json["error"] = *error;
 }
@@ -227,8 +250,7 @@ Machine machine_from_json(const Json& json) {
       machine.description[key] = value.text();
     });
   }
-  file.at("settings").each_element([&](const Reader& setting) { machine.settings.push_back(read_setting(setting)); });
-  if (machine.settings.empty()) throw UsageError("settings is empty; there must be one");
+  machine.settings = read_settings(file.at("settings"));
   if (file.has("network")) machine.network = read_link(file.at("network"));
   if (file.has("network_reduction")) machine.network_reduction = read_reduction(file.at("network_reduction"));
   return machine;
@@ -261,13 +283,7 @@ Machine load_machine(const std::filesystem::path& file) {
 }
 
 void save_machine(const Machine& machine, const std::filesystem::path& file) {
-  const std::filesystem::path partial = file.string() + ".partial";
-  std::ofstream out(partial);
-  out << to_json(machine).dump(1) << '\n';
-  out.close();
-  std::error_code failed;
-  if (out) std::filesystem::rename(partial, file, failed);
-  if (!out || failed) throw ResourceError("{}: can't be written", file.string());
+  write_durably(file, to_json(machine).dump(1) + "\n");
 }
 
 }  // namespace halograd

@@ -19,6 +19,10 @@ std::string text(const VoxelLayout& layout) {
   return fmt::format("{}:{}", text(layout.box.extent()), layout.pitch);
 }
 
+std::string text(const Halo& halo) {
+  return fmt::format("{}+{}", text(halo.lo), text(halo.hi));
+}
+
 template <typename Units>
 const auto& unit_of(const Units& units, const Step& step) {
   return units[static_cast<std::size_t>(step.unit)];
@@ -34,7 +38,8 @@ std::string convolution_text(const ConvolutionUnit& unit) {
       unit.desc);
 }
 
-/// Of what pools and normalises the text is the same for all its passes, and the part of the volume is added.
+/// The text is the same for all passes of a chain; the part of the volume is added. Faces are what its backward pass
+/// computes for neighbours, and what it adds of theirs.
 std::string chain_text(const ChainUnit& unit, const Step& step) {
   const ChainDesc& desc = unit.desc;
   std::string line = fmt::format("n{} c{} {}-{} in {} out {}", desc.samples, desc.channels, text(desc.in.extent()),
@@ -46,6 +51,8 @@ std::string chain_text(const ChainUnit& unit, const Step& step) {
   }
   if (desc.keep != 1) line += " dropout";
   if (desc.accumulate) line += " add";
+  if (!desc.faces.empty()) line += " faces " + text(desc.faces);
+  if (!desc.returned.empty()) line += " returned " + text(desc.returned);
   if (step.kind == StepKind::chain_forward) {
     line += " part " + text(unit.forward_parts[static_cast<std::size_t>(step.part)].extent());
   }
@@ -57,9 +64,9 @@ std::string chain_text(const ChainUnit& unit, const Step& step) {
 
 std::string upsample_text(const UpsampleUnit& unit) {
   const UpsampleDesc& desc = unit.desc;
-  return fmt::format("n{} c{} {} x{} {}-{}", desc.samples, desc.channels,
-                     desc.kind == UpsampleKind::nearest ? "nearest" : "trilinear", text(desc.factor), text(desc.src),
-                     text(desc.dst));
+  return fmt::format("n{} c{} {} x{} {} of {}-{}", desc.samples, desc.channels,
+                     desc.kind == UpsampleKind::nearest ? "nearest" : "trilinear", text(desc.factor),
+                     text(desc.out.extent()), text(desc.src), text(desc.dst));
 }
 
 std::string copy_text(const CopyUnit& unit) {

@@ -9,7 +9,7 @@ namespace halograd {
 
 /// A step that computes, as the cost model sees it.
 struct Operation {
-  std::string kind;               ///< "convolution_forward", "chain_forward", "update", …: names a KernelRate
+  std::string kind;  ///< "convolution_forward", "chain", "chain_backward_sums", "update", …: names a KernelRate
   std::int64_t out_channels = 0;  ///< of a convolution; else 0
   double flops = 0;
   double bytes = 0;  ///< read and written in memory

@@ -32,11 +32,12 @@ struct GridPrice {
   ProcessGrid grid;
   PlanCost cost;
   bool fits = true;
-  std::string refused;  ///< why the network can't be split so; else empty, and then only `grid` holds
+  /// Why the network can't be split so, or what the machine lacks to price it: then only `grid` holds.
+  std::string refused;
 };
 
 /// Every grid of `ranks` ranks that leaves no group without samples, the fastest that fits first, then what does not
-/// fit, then what can't be. A pure function.
+/// fit, then what can't be. A pure function. Throws UsageError where the machine has no setting for so many ranks.
 std::vector<GridPrice> price_grids(const Network& network, const Machine& machine, std::int64_t ranks,
                                    const PlanRequest& request);
 
