@@ -9,6 +9,7 @@
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/core/version.hpp"
+#include "halograd/models/cosmoflow.hpp"
 #include "halograd/perf/calibration.hpp"
 #include "halograd/perf/planner.hpp"
 #include "halograd/train/model.hpp"
@@ -106,7 +107,6 @@ Machine this_machine() {
 }
 
 void calibrate(const Communicator& world, const CalibrateOptions& options) {
-  const std::int64_t baseline = world.all_reduce_max(peak_rss_bytes());
   const std::vector<Subject> list = subjects(options, world.size());
   for (const Subject& subject : list) {
     if (subject.grid.size() < world.size()) {
@@ -118,7 +118,7 @@ void calibrate(const Communicator& world, const CalibrateOptions& options) {
   Machine machine;
   agree(world, [&] { machine = std::filesystem::exists(options.out) ? load_machine(options.out) : this_machine(); });
   MachineSetting& setting = setting_of(machine, world.ranks_on_node(), thread_count());
-  setting.baseline_bytes = baseline;
+  setting.baseline_bytes = measure_baseline(world, cosmoflow({.width = 32}), {});
   setting.overlap = world.ranks_on_node() * thread_count() < core_count() ? 1 : 0;
   const auto save = [&] {
     fit_rates(setting);
@@ -126,7 +126,7 @@ void calibrate(const Communicator& world, const CalibrateOptions& options) {
       if (world.rank() == 0) save_machine(machine, options.out);
     });
   };
-  if (setting.link.empty()) {
+  if (world.size() > 1 && setting.link.empty()) {
     log::info("measuring messages between {} ranks", world.size());
     measure_messages(world, machine, setting);
   }

@@ -21,6 +21,7 @@ struct PlanOptions {
   ModelOptions model;
   std::string machine;
   std::vector<std::int64_t> ranks;
+  std::vector<std::string> changes;
   std::vector<std::string> grids;
   std::optional<std::int64_t> threads;
   std::string chart;
@@ -97,8 +98,9 @@ void require_one(const Advice& advice) {
 }
 
 Advice advise(const PlanOptions& options) {
-  Advice advice{
-      .config = config_of(options.model), .machine = load_machine(options.machine), .threads = options.threads};
+  Advice advice{.config = config_of(options.model),
+                .machine = load_machine(options.machine, options.changes),
+                .threads = options.threads};
   if (advice.config.train.batch_size == 0) advice.config.train.batch_size = std::ranges::max(options.ranks);
   const std::int64_t batch = advice.config.train.batch_size;
   advice.paper = paper_figures(build_network(advice.config.model));
@@ -271,6 +273,7 @@ void add_plan_command(CLI::App& app, const Communicator& world) {
   const auto options = std::make_shared<PlanOptions>();
   add_network_options(*command, options->model);
   command->add_option("--machine", options->machine, "what `calibrate` wrote, or a file of machines/")->required();
+  command->add_option("--change", options->changes, "/path/in/the/machine/file=number instead of what stands there");
   command->add_option("--ranks", options->ranks, "one or more, as 64,128,256")
       ->required()
       ->delimiter(',')

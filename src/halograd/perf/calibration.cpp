@@ -3,6 +3,7 @@
 #include "halograd/core/error.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/exec/executor.hpp"
 #include "halograd/exec/rehearsal.hpp"
 #include "halograd/perf/communication_benchmark.hpp"
 #include "halograd/perf/fit.hpp"
@@ -118,6 +119,21 @@ void add_all(const Communicator& ranks, const Samples& own, MachineSetting& sett
 }
 
 }  // namespace
+
+std::int64_t measure_baseline(const Communicator& world, const Network& network, const CalibrationOptions& options) {
+  const ProcessGrid grid{.data = world.size()};
+  Executor executor(network, world, {.grid = grid, .backend = options.backend, .optimizer = options.optimizer});
+  const Plan& plan = executor.prepare(Mode::train, grid.data);
+  MiniBatch batch{.size = grid.data, .samples = std::vector<SampleView>(1)};  // of zeros, in the input slot already
+  for (int step = 0; step < 2; ++step) executor.train(batch, step, 0);
+  const std::int64_t peak = peak_rss_bytes();
+  std::int64_t counted = plan.arena_bytes + plan.input_bytes() + plan.label_bytes() + plan.message_buffer_bytes() +
+                         plan.parameter_bytes(optimizer_slots(options.optimizer.kind));
+  agree(world, [&] {
+    for (const std::int64_t held : Rehearsal(plan, options.backend, options.optimizer).held_bytes()) counted += held;
+  });
+  return world.all_reduce_max(std::max<std::int64_t>(0, peak - counted));
+}
 
 bool measure_plans(const Communicator& ranks, const std::vector<Plan>& plans, const CalibrationOptions& options,
                    MachineSetting& setting) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "halograd/comm/communicator.hpp"
+#include "halograd/nn/network.hpp"
 #include "halograd/optim/optimizer.hpp"
 #include "halograd/perf/machine.hpp"
 #include "halograd/plan/plan.hpp"
@@ -17,6 +18,11 @@ struct CalibrationOptions {
   double least_seconds = 1;  ///< and go on until so much time has passed,
   int most_runs = 25;        ///< at most so often
 };
+
+/// Collective over all ranks of a job, before anything else is measured. What a process holds beside what a plan
+/// counts: code, libraries, compiled kernels, threads, MPI's memory, in bytes, of the largest rank. Trains `network`, a
+/// small one, cut in depth over the ranks.
+std::int64_t measure_baseline(const Communicator& world, const Network& network, const CalibrationOptions& options);
 
 /// Collective over the ranks that will share a node in the runs to be predicted. Every rank rehearses its plan, all at
 /// the same time, since they share cores and memory: plans[rank], or where there are fewer, plans[0] on all. Adds the

@@ -94,8 +94,9 @@ double message_seconds(const Link& link, double bytes);
 double reduction_seconds(const ReductionFit& fit, double bytes, std::int64_t ranks);
 
 /// Reads a machine file. Throws UsageError that names file and key where a figure is missing, of the wrong type, or
-/// absurd (negative, not finite, a range out of order).
-Machine load_machine(const std::filesystem::path& file);
+/// absurd (negative, not finite, a range out of order). `changes`: "/settings/0/overlap=0.5", JSON pointers into the
+/// file and the numbers to take instead, to see what a figure matters.
+Machine load_machine(const std::filesystem::path& file, const std::vector<std::string>& changes = {});
 /// Writes it, readable, to a temporary name first. Throws ResourceError.
 void save_machine(const Machine& machine, const std::filesystem::path& file);
 

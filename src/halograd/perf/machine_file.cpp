@@ -269,12 +269,36 @@ Json to_json(const Machine& machine) {
   return json;
 }
 
-Machine load_machine(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in)
-    throw UsageError("{}: no such machine file, or not readable: `halograd calibrate --out` makes one", file.string());
+namespace {
+
+void change(Json& json, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError("\"{}\" {}: it must be /path/to/figure=number, the path one of the file's", text, why);
+  };
+  if (equals == std::string::npos) refuse("has no =");
   try {
-    return machine_from_json(Json::parse(in));
+    Json& figure = json.at(Json::json_pointer(text.substr(0, equals)));
+    if (!figure.is_number()) refuse("names no number");
+    const Json value = Json::parse(text.substr(equals + 1));
+    if (!value.is_number()) refuse("gives no number");
+    figure = value;
+  } catch (const nlohmann::json::exception&) {
+    refuse("names no figure, or gives no number");
+  }
+}
+
+}  // namespace
+
+Machine load_machine(const std::filesystem::path& file, const std::vector<std::string>& changes) {
+  std::ifstream in(file);
+  if (!in) {
+    throw UsageError("{}: no such machine file, or not readable: `halograd calibrate --out` makes one", file.string());
+  }
+  try {
+    Json json = Json::parse(in);
+    for (const std::string& each : changes) change(json, each);
+    return machine_from_json(json);
   } catch (const nlohmann::json::exception& error) {
     throw UsageError("{}: no JSON ({})", file.string(), error.what());
   } catch (const UsageError& error) {
