@@ -1,5 +1,5 @@
-# cmake --install: the program, the libraries (one per folder, and halograd::halograd for all of them), the headers and
-# the package configuration, for find_package(halograd) in a project of one's own.
+# cmake --install: the program, the libraries (one per folder, and halograd::halograd for all of them), the headers, the
+# machine files and the package configuration, for find_package(halograd) in a project of one's own.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -15,6 +15,8 @@ set_target_properties(halograd_cli PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS halograd_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/halograd DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "cli" EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/machines DESTINATION ${CMAKE_INSTALL_DATADIR}/halograd
+        FILES_MATCHING PATTERN "*.json")
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/halograd)
 install(EXPORT halograd-targets NAMESPACE halograd:: DESTINATION ${package_dir})

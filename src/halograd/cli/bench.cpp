@@ -1,4 +1,6 @@
+#include "halograd/cli/bench_accuracy.hpp"
 #include "halograd/cli/bench_io.hpp"
+#include "halograd/cli/bench_scaling.hpp"
 #include "halograd/cli/bench_step.hpp"
 #include "halograd/cli/commands.hpp"
 #include "halograd/cli/output.hpp"
@@ -37,6 +39,14 @@ std::string to_text(const nlohmann::ordered_json& report) {
   lines.push_back(fmt::format("halos         {} sent a step in {} messages",
                               format_bytes(number("halo_bytes_per_step")),
                               report.at("halo_messages_per_step").get<std::int64_t>()));
+  if (report.contains("predicted")) {
+    const nlohmann::ordered_json& predicted = report.at("predicted");
+    const auto seconds = predicted.at("step_seconds").get<double>();
+    const auto bytes = predicted.at("memory_bytes").get<double>();
+    lines.push_back(fmt::format("predicted     {:.4f} s ({:+.1f} %), {} ({:+.1f} %)", seconds,
+                                100 * (seconds / step - 1), format_bytes(bytes),
+                                100 * (bytes / number("peak_rss_bytes") - 1)));
+  }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
@@ -48,6 +58,7 @@ void add_step(CLI::App& bench, const Communicator& world) {
   command->add_option("--backend", options->backend, "the kernels: cpu or reference (default: cpu)");
   command->add_option("--steps", options->steps, "steps to measure (default: 5, or 3 from a width of 256 up)");
   command->add_option("--warm-up", options->warm_up, "steps before those (default: 2)");
+  command->add_option("--machine", options->machine, "a machine file of `calibrate`: predicts the step too");
   command->add_flag("!--no-floor", options->floor, "don't time the convolutions alone");
   command->add_flag("--json", options->json, "one JSON object");
   command->callback([=] {
@@ -82,6 +93,33 @@ void add_io(CLI::App& bench, const Communicator& world) {
   });
 }
 
+void add_accuracy(CLI::App& bench, const Communicator& world) {
+  CLI::App* const command =
+      bench.add_subcommand("accuracy", "How right the cost model is: a table of what `bench step --machine` printed");
+  const auto options = std::make_shared<BenchAccuracyOptions>();
+  command->add_option("reports", options->reports, "files, each one object of `bench step --machine FILE --json`")
+      ->required();
+  command->add_option("--chart", options->chart, "draws the errors into this SVG file");
+  command->callback([=] { print(world, bench_accuracy(world, *options)); });
+}
+
+void add_scaling(CLI::App& bench, const Communicator& world) {
+  CLI::App* const command =
+      bench.add_subcommand("scaling", "Steps on 1, 2, 4 … of the ranks there are: strong and weak scaling");
+  const auto options = std::make_shared<BenchScalingOptions>();
+  add_network_options(*command, options->model);
+  command->add_option("--grid", options->grids, "of each number of ranks, as 1x1x1,2x1x1 (default: the planner's best)")
+      ->delimiter(',');
+  command->add_option("--machine", options->machine, "a machine file of `calibrate`: predicts the steps too");
+  command->add_option("--steps", options->steps, "steps to measure of each (default: 5, or 3 from a width of 256 up)");
+  command->add_option("--chart", options->chart, "draws both into this SVG file");
+  command->add_flag("--json", options->json, "one JSON object");
+  command->callback([=] {
+    const auto report = bench_scaling(world, *options);
+    print(world, options->json ? report.dump(2) : bench_scaling_table(report));
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, const Communicator& world) {
@@ -89,6 +127,8 @@ void add_bench_command(CLI::App& app, const Communicator& world) {
   command->require_subcommand(1);
   add_step(*command, world);
   add_io(*command, world);
+  add_scaling(*command, world);
+  add_accuracy(*command, world);
 }
 
 }  // namespace halograd

@@ -6,6 +6,7 @@
 #include "halograd/core/random.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/kernels/cpu/conv_floor.hpp"
+#include "halograd/perf/cost_model.hpp"
 #include "halograd/train/model.hpp"
 
 #include <algorithm>
@@ -75,6 +76,7 @@ struct TimedStep {
 struct Measurement {
   TimedStep median;
   double fastest = 0;
+  Plan compiled;
   PlanFigures plan;
   double flops = 0;  ///< of this rank's convolutions and dense layers
   std::vector<Conv3dDesc> convolutions;
@@ -111,6 +113,7 @@ Measurement measure(const Communicator& world, const Config& config, const Execu
   std::ranges::sort(steps, {}, &TimedStep::seconds);
   Measurement measured{.median = steps[steps.size() / 2],
                        .fastest = steps.front().seconds,
+                       .compiled = plan,
                        .plan = figures_of(plan, optimizer_slots(run.optimizer.kind)),
                        .convolutions = {},
                        .implementations = executor.implementations(Mode::train, batch_size),
@@ -152,6 +155,26 @@ std::optional<double> floor_seconds(const Communicator& world, const std::vector
   return world.all_reduce_max(seconds);
 }
 
+/// Adds what the cost model says of the slowest rank's plan, with one input slot as here.
+void add_prediction(const Communicator& world, const Plan& plan, const Machine& machine, const ExecutorOptions& run,
+                    nlohmann::ordered_json& report) {
+  PlanCost cost;
+  agree(world, [&] {
+    cost = price(plan, machine,
+                 {.optimizer_slots = optimizer_slots(run.optimizer.kind), .input_slots = 1, .threads = thread_count()});
+  });
+  const double slowest = world.all_reduce_max(cost.step.seconds());
+  const StepCost& step = cost.step;
+  report["predicted"] = {{"step_seconds", slowest},
+                         {"memory_bytes", world.all_reduce_max(cost.memory_bytes)},
+                         {"convolution_seconds", world.all_reduce_max(step.convolution_seconds)},
+                         {"other_seconds", world.all_reduce_max(step.other_seconds)},
+                         {"halo_seconds", world.all_reduce_max(step.halo_seconds)},
+                         {"statistics_seconds", world.all_reduce_max(step.statistics_seconds)},
+                         {"gradient_seconds", world.all_reduce_max(step.gradient_seconds)},
+                         {"interpolated", world.all_reduce_max(step.interpolated)}};
+}
+
 Config bench_config(const BenchStepOptions& options) {
   Config config = config_of(options.model);
   const std::int64_t batch = config.train.batch_size;
@@ -173,6 +196,10 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
   const bool large = config.model.width >= wide;
   if (options.steps == 0) options.steps = large ? 3 : 5;
   const ExecutorOptions run = executor_options(config, world.size());
+  std::optional<Machine> machine;
+  agree(world, [&] {
+    if (!options.machine.empty()) machine = load_machine(options.machine);
+  });
   if (config.train.batch_size == 0) config.train.batch_size = run.grid.data;
 
   const Measurement measured = measure(world, config, run, options);
@@ -185,30 +212,32 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
   const StepResult& parts = measured.median.result;
-  return {{"model", config.model.name},
-          {"width", config.model.width},
-          {"batch_norm", config.model.batch_norm},
-          {"batch", config.train.batch_size},
-          {"grid", run.grid.spatial_name()},
-          {"ranks", world.size()},
-          {"threads", thread_count()},
-          {"precision", config.train.precision},
-          {"backend", config.parallel.backend},
-          {"steps", options.steps},
-          {"step_seconds", measured.median.seconds},
-          {"fastest_step_seconds", measured.fastest},
-          {"forward_seconds", parts.forward_seconds},
-          {"backward_seconds", parts.backward_seconds},
-          {"update_seconds", parts.update_seconds},
-          {"comm_seconds", parts.communication_seconds},
-          {"conv_floor_seconds", number(floor)},
-          {"gflops", flops / measured.median.seconds / 1e9},
-          {"peak_rss_bytes", world.all_reduce_max(measured.peak_rss)},
-          {"arena_bytes", world.all_reduce_max(measured.plan.arena_bytes)},
-          {"halo_bytes_per_step", world.all_reduce_max(measured.plan.halo_bytes)},
-          {"halo_messages_per_step", world.all_reduce_max(measured.plan.halo_messages)},
-          {"loss", parts.loss},
-          {"implementations", measured.implementations}};
+  nlohmann::ordered_json report{{"model", config.model.name},
+                                {"width", config.model.width},
+                                {"batch_norm", config.model.batch_norm},
+                                {"batch", config.train.batch_size},
+                                {"grid", run.grid.spatial_name()},
+                                {"ranks", world.size()},
+                                {"threads", thread_count()},
+                                {"precision", config.train.precision},
+                                {"backend", config.parallel.backend},
+                                {"steps", options.steps},
+                                {"step_seconds", measured.median.seconds},
+                                {"fastest_step_seconds", measured.fastest},
+                                {"forward_seconds", parts.forward_seconds},
+                                {"backward_seconds", parts.backward_seconds},
+                                {"update_seconds", parts.update_seconds},
+                                {"comm_seconds", parts.communication_seconds},
+                                {"conv_floor_seconds", number(floor)},
+                                {"gflops", flops / measured.median.seconds / 1e9},
+                                {"peak_rss_bytes", world.all_reduce_max(measured.peak_rss)},
+                                {"arena_bytes", world.all_reduce_max(measured.plan.arena_bytes)},
+                                {"halo_bytes_per_step", world.all_reduce_max(measured.plan.halo_bytes)},
+                                {"halo_messages_per_step", world.all_reduce_max(measured.plan.halo_messages)},
+                                {"loss", parts.loss},
+                                {"implementations", measured.implementations}};
+  if (machine) add_prediction(world, measured.compiled, *machine, run, report);
+  return report;
 }
 
 }  // namespace halograd

@@ -11,10 +11,12 @@ namespace halograd {
 // exit codes. Results go to stdout from rank 0 (see output.hpp), everything else through the log.
 
 void add_bench_command(CLI::App& app, const Communicator& world);
+void add_calibrate_command(CLI::App& app, const Communicator& world);
 void add_convert_command(CLI::App& app, const Communicator& world);
 void add_evaluate_command(CLI::App& app, const Communicator& world);
 void add_info_command(CLI::App& app, const Communicator& world);
 void add_inspect_command(CLI::App& app, const Communicator& world);
+void add_plan_command(CLI::App& app, const Communicator& world);
 void add_predict_command(CLI::App& app, const Communicator& world);
 void add_summary_command(CLI::App& app, const Communicator& world);
 void add_synth_command(CLI::App& app, const Communicator& world);

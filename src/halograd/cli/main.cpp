@@ -22,6 +22,8 @@ void add_commands(CLI::App& app, const Communicator& world) {
   add_convert_command(app, world);
   add_inspect_command(app, world);
   add_bench_command(app, world);
+  add_calibrate_command(app, world);
+  add_plan_command(app, world);
   add_info_command(app, world);
 }
 

@@ -43,13 +43,17 @@ void validate_option(const Config& config, const std::string& option) {
   }
 }
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
+void add_network_options(CLI::App& command, ModelOptions& options) {
   command.add_option("model", options.model, "cosmoflow, unet3d, or a configuration file (.toml)")->required();
   command.add_option("--width", options.width, "voxels along each side of a sample (default: 128)");
   command.add_flag("--batch-norm", options.batch_norm, "batch normalisation behind every convolution");
   command.add_option("--pool", options.pool, "average or max (default: average)");
-  command.add_option("--grid", options.grid, "parts of a sample in depth, height and width (default: 1x1x1)");
   command.add_option("--batch", options.batch, "the global mini-batch (default: one sample a data-parallel group)");
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  add_network_options(command, options);
+  command.add_option("--grid", options.grid, "parts of a sample in depth, height and width (default: 1x1x1)");
 }
 
 Config config_of(const ModelOptions& options) {

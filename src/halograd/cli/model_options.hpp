@@ -21,6 +21,8 @@ struct ModelOptions {
   std::optional<std::int64_t> batch;
 };
 
+/// All but the grid; then with it.
+void add_network_options(CLI::App& command, ModelOptions& options);
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 /// A configuration for them: the file's, or the defaults (cosmoflow without batch normalisation) with train.batch_size

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 
 namespace halograd {
 
@@ -12,6 +13,13 @@ void print(const Communicator& world, const std::string& text) {
   if (std::fputs((text + '\n').c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     throw ResourceError("cannot write to the standard output; is the disk full?");
   }
+}
+
+void write_text(const std::string& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text;
+  out.close();
+  if (!out) throw ResourceError("{}: can't be written", file);
 }
 
 std::string with_commas(std::int64_t value) {

@@ -12,6 +12,9 @@ namespace halograd {
 /// disk).
 void print(const Communicator& world, const std::string& text);
 
+/// Writes a file whole. Throws ResourceError where it can't be written.
+void write_text(const std::string& file, const std::string& text);
+
 /// "9,437,636".
 std::string with_commas(std::int64_t value);
 

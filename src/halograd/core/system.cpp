@@ -37,6 +37,10 @@ std::optional<std::int64_t> unit_bytes(std::string_view unit) {
 
 }  // namespace
 
+int core_count() {
+  return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 std::int64_t peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

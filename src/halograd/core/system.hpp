@@ -12,6 +12,9 @@ std::int64_t peak_rss_bytes();
 /// Memory the node could still hand out, in bytes (MemAvailable), as far as this process's control group may take it.
 std::int64_t available_memory_bytes();
 
+/// Processors of the node, hardware threads counted one by one.
+int core_count();
+
 /// Seconds on a clock that never goes back; only differences mean anything.
 double now_seconds();
 

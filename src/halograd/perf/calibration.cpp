@@ -1,6 +1,7 @@
 #include "halograd/perf/calibration.hpp"
 
 #include "halograd/core/error.hpp"
+#include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/exec/rehearsal.hpp"
 #include "halograd/perf/communication_benchmark.hpp"
@@ -47,11 +48,30 @@ std::vector<std::vector<double>> rehearse(const Communicator& ranks, const Calib
   return runs;
 }
 
+/// What the loader's thread takes to convert a rank's samples of 16 bits, on its own.
+double load_seconds(const Plan& plan, Backend backend) {
+  const InputUnit& input = plan.input;
+  const std::vector<std::uint16_t> voxels(static_cast<std::size_t>(input.shape.channels * input.own.volume()), 1);
+  std::vector<float> converted(static_cast<std::size_t>(input.shape.channels * input.tile.box.volume()));
+  const ConvertDesc desc{
+      .transform = InputTransform::log1p, .channels = input.shape.channels, .source = input.own, .dst = input.tile.box};
+  const int threads = thread_count();
+  std::vector<double> times;
+  omp_set_num_threads(1);
+  for (int i = 0; i < 4; ++i) {
+    const double begin = now_seconds();
+    convert_input(backend, desc, voxels.data(), converted.data());
+    if (i > 0) times.push_back(now_seconds() - begin);  // the first touches the memory
+  }
+  omp_set_num_threads(threads);
+  return median(times) * static_cast<double>(plan.samples.count);
+}
+
 using Samples = std::map<std::string, MeasuredKernel>;
 
 /// A plan may hold an operation several times: its runs count alike.
 Samples samples_of(const Plan& plan, const std::vector<std::vector<double>>& runs,
-                   const std::vector<std::int64_t>& held_bytes) {
+                   const std::vector<std::int64_t>& held_bytes, double load) {
   std::map<std::string, std::vector<double>> times;
   Samples samples;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -69,6 +89,9 @@ Samples samples_of(const Plan& plan, const std::vector<std::vector<double>>& run
     for (const std::vector<double>& run : runs) times[key].push_back(run[i]);
   }
   for (auto& [key, sample] : samples) sample.seconds = median(std::move(times[key]));
+  for (const Step& step : plan.steps) {
+    if (step.kind == StepKind::load_input) samples[operation_key(plan, step)].seconds = load;
+  }
   return samples;
 }
 
@@ -105,7 +128,7 @@ bool measure_plans(const Communicator& ranks, const std::vector<Plan>& plans, co
   std::optional<Rehearsal> rehearsal;
   agree(ranks, [&] { rehearsal.emplace(plan, options.backend, options.optimizer); });
   const std::vector<std::vector<double>> runs = rehearse(ranks, options, *rehearsal);
-  add_all(ranks, samples_of(plan, runs, rehearsal->held_bytes()), setting);
+  add_all(ranks, samples_of(plan, runs, rehearsal->held_bytes(), load_seconds(plan, options.backend)), setting);
   return true;
 }
 

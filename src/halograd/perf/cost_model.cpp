@@ -28,8 +28,8 @@ bool is_convolution(StepKind kind) {
 /// A rank's steps on their clocks.
 class Walk {
 public:
-  Walk(const Plan& plan, const Machine& machine, const MachineSetting& setting)
-      : plan_(plan), machine_(machine), setting_(setting), ends_(plan.steps.size()) {}
+  Walk(const Plan& plan, const Machine& machine, const MachineSetting& setting, bool loads_ahead)
+      : plan_(plan), machine_(machine), setting_(setting), loads_ahead_(loads_ahead), ends_(plan.steps.size()) {}
 
   PlanCost run();
 
@@ -49,12 +49,14 @@ private:
   const Plan& plan_;
   const Machine& machine_;
   const MachineSetting& setting_;
+  bool loads_ahead_;
   PlanCost cost_;
   std::map<std::string, std::size_t> layers_;  ///< where each stands in cost_.layers
   double now_ = 0;
   double halo_lane_ = 0;      ///< when it is free
   double gradient_lane_ = 0;  ///< likewise
   double messages_ = 0;
+  double load_ = 0;
   double guessed_ = 0;        ///< of the computing, what was not measured
   std::vector<double> ends_;  ///< of messages, by start step
 };
@@ -76,7 +78,6 @@ double Walk::computing(const Step& step) {
     if (known != setting_.measured.end()) return known->second.seconds;
   }
   const Operation operation = operation_of(plan_, step);
-  if (operation.kind == "load_input") return 0;  // the loader has converted it meanwhile
   const double seconds = interpolated_seconds(setting_.rate(operation.kind), operation);
   guessed_ += seconds;
   return seconds;
@@ -87,25 +88,21 @@ std::int64_t Walk::group_begin() const {
   return plan_.rank / plan_.grid.spatial_size() * plan_.grid.spatial_size();
 }
 
-/// Phases follow one another. A phase's messages within the node go at once with those to other nodes; each sort, one
-/// after the other: they share this rank's memory and its one lane, or its one adapter.
+/// A phase's messages, one to each side, share what this rank has of the network, or of its node: the paper's 2·SR.
+/// Those to other nodes go beside those within. Phases follow one another.
 double Walk::exchange(const ExchangePlan& exchange) const {
   double seconds = 0;
   for (const std::vector<Transfer>& phase : exchange.phases) {
-    double near = 0;
-    double far = 0;
+    double within = 0;
+    double between = 0;
     for (const Transfer& transfer : phase) {
       const auto bytes = static_cast<double>(
           std::max(exchange.message_bytes(transfer.send_box), exchange.message_bytes(transfer.receive_box)));
       const bool same_node =
           (group_begin() + transfer.peer) / setting_.ranks_on_node == plan_.rank / setting_.ranks_on_node;
-      if (same_node) {
-        near += message_seconds(setting_.link, bytes);
-      } else {
-        far += message_seconds(machine_.network, bytes);
-      }
+      (same_node ? within : between) += message_seconds(same_node ? setting_.link : machine_.network, bytes);
     }
-    seconds += std::max(near, far);
+    seconds += std::max(within, between);
   }
   return seconds;
 }
@@ -186,7 +183,9 @@ PlanCost Walk::run() {
   StepCost& cost = cost_.step;
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
-    if (computes(step.kind)) {
+    if (step.kind == StepKind::load_input) {
+      if (loads_ahead_) load_ = computing(step);  // by another thread, a step ahead
+    } else if (computes(step.kind)) {
       pass(step, is_convolution(step.kind) ? &StepCost::convolution_seconds : &StepCost::other_seconds,
            computing(step));
     } else if (step.start >= 0) {
@@ -197,8 +196,11 @@ PlanCost Walk::run() {
   }
   const double waited = cost.halo_seconds + cost.statistics_seconds + cost.gradient_seconds;
   cost.hidden_seconds = std::max(0.0, messages_ - waited);
-  const double computed = cost.convolution_seconds + cost.other_seconds;
+  const double computed = cost.convolution_seconds + cost.other_seconds + load_;
   cost.interpolated = computed > 0 ? std::min(1.0, guessed_ / computed) : 0;
+  if (loads_ahead_) {
+    cost.data_seconds = (1 - setting_.overlap) * load_ + std::max(0.0, setting_.overlap * load_ - cost.seconds());
+  }
   return std::move(cost_);
 }
 
@@ -217,7 +219,7 @@ std::int64_t kernel_bytes(const Plan& plan, const MachineSetting& setting) {
 
 PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& options) {
   const MachineSetting& setting = machine.setting_for(plan.grid.size(), options.threads);
-  PlanCost cost = Walk(plan, machine, setting).run();
+  PlanCost cost = Walk(plan, machine, setting, options.input_slots > 1).run();
   cost.memory_bytes =
       setting.baseline_bytes + plan.arena_bytes + options.input_slots * (plan.input_bytes() + plan.label_bytes()) +
       plan.parameter_bytes(options.optimizer_slots) + plan.message_buffer_bytes() + kernel_bytes(plan, setting);

@@ -17,15 +17,16 @@ struct StepCost {
   double halo_seconds = 0;        ///< waited for halos and reshards
   double statistics_seconds = 0;  ///< waited for sums of statistics and of the loss
   double gradient_seconds = 0;    ///< waited for sums of gradients
+  double data_seconds = 0;        ///< waited for the next mini-batch's conversion
   double hidden_seconds = 0;      ///< of messages, behind computing; not part of the step
   double interpolated = 0;        ///< part of the computing (0 to 1) whose very shape was not measured
   [[nodiscard]] double seconds() const {
-    return convolution_seconds + other_seconds + halo_seconds + statistics_seconds + gradient_seconds;
+    return convolution_seconds + other_seconds + halo_seconds + statistics_seconds + gradient_seconds + data_seconds;
   }
 };
 
 /// What one fused group of layers costs in a step, both ways. Without updates: together the step less these and the
-/// waits for gradients and the loss. A bucket of gradients whose start keeps from computing stands as "bucket 0".
+/// waits for gradients, the loss and data. A bucket of gradients whose start keeps from computing stands as "bucket 0".
 struct LayerCost {
   std::string name;
   double forward_seconds = 0;   ///< FP of the paper, section III-C: computing and what is waited for its halo
@@ -40,8 +41,8 @@ struct PlanCost {
 
 /// What the executor holds beside the plan, and the setting it runs in.
 struct PriceOptions {
-  int optimizer_slots = 2;              ///< see Plan::parameter_bytes
-  int input_slots = 2;                  ///< training has two, so that the next mini-batch can be loaded
+  int optimizer_slots = 2;  ///< see Plan::parameter_bytes
+  int input_slots = 2;  ///< of training: another thread converts the next mini-batch into the second; of 1: nobody does
   std::optional<std::int64_t> threads;  ///< of each rank; default: see Machine::setting_for
 };
 

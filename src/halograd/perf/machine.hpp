@@ -73,11 +73,16 @@ struct MachineSetting {
 struct Machine {
   std::string name;
   std::map<std::string, std::string> description;  ///< processor, cores, libraries; or where figures come from
-  std::int64_t node_memory_bytes = 0;              ///< for all ranks of a node; of a GPU machine, of its devices
+  std::int64_t node_memory_bytes = 0;              ///< for all ranks of a node
+  std::int64_t rank_memory_bytes = 0;              ///< of a rank's own device; 0: ranks share the node's
   std::vector<MachineSetting> settings;            ///< ascending ranks_on_node, then threads
   Link network;                                    ///< between ranks of two nodes
   ReductionFit network_reduction;                  ///< over ranks of several nodes
 
+  /// What each rank of a setting may take.
+  [[nodiscard]] std::int64_t memory_of_rank(const MachineSetting& setting) const {
+    return rank_memory_bytes > 0 ? rank_memory_bytes : node_memory_bytes / setting.ranks_on_node;
+  }
   /// How a run of `ranks` fills nodes: the setting with the most ranks on a node that it can fill, of those the one
   /// with `threads` or, by default, the most threads. Throws UsageError where there is none.
   [[nodiscard]] const MachineSetting& setting_for(std::int64_t ranks, std::optional<std::int64_t> threads = {}) const;

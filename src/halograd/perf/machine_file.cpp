@@ -239,11 +239,12 @@ Json to_json(const MachineSetting& setting) {
 
 Machine machine_from_json(const Json& json) {
   const Reader file(json, "");
-  file.allow(
-      {"format", "version", "name", "description", "node_memory_bytes", "settings", "network", "network_reduction"});
+  file.allow({"format", "version", "name", "description", "node_memory_bytes", "rank_memory_bytes", "settings",
+              "network", "network_reduction"});
   if (file.at("format").text() != format_name) throw UsageError("format must be \"{}\"", format_name);
   if (file.at("version").integer(1) != format_version) throw UsageError("version must be {}", format_version);
   Machine machine{.name = file.at("name").text(), .node_memory_bytes = file.at("node_memory_bytes").integer(1)};
+  if (file.has("rank_memory_bytes")) machine.rank_memory_bytes = file.at("rank_memory_bytes").integer(1);
   if (file.has("description")) {
     file.at("description").each_entry([&](const std::string& key, const Reader& value) {
       machine.description[key] = value.text();
@@ -260,6 +261,7 @@ Json to_json(const Machine& machine) {
   json["description"] = Json::object();
   for (const auto& [key, value] : machine.description) json["description"][key] = value;
   json["node_memory_bytes"] = machine.node_memory_bytes;
+  if (machine.rank_memory_bytes > 0) json["rank_memory_bytes"] = machine.rank_memory_bytes;
   json["settings"] = Json::array();
   for (const MachineSetting& setting : machine.settings) json["settings"].push_back(to_json(setting));
   if (!machine.network.empty()) json["network"] = to_json(machine.network);

@@ -81,6 +81,9 @@ std::string dense_text(const DenseUnit& unit) {
 
 std::string shape_text(const Plan& plan, const Step& step) {
   switch (step.kind) {
+    case StepKind::load_input:
+      return fmt::format("n{} c{} {} in {}", plan.samples.count, plan.input.shape.channels,
+                         text(plan.input.own.extent()), text(plan.input.tile.box.extent()));
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
     case StepKind::convolution_backward_weights: return convolution_text(unit_of(plan.convolutions, step));

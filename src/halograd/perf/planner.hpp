@@ -4,6 +4,7 @@
 #include "halograd/perf/cost_model.hpp"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,16 +18,25 @@ struct PlanRequest {
   PriceOptions price;
 };
 
-/// A grid, compiled and priced: by the rank that takes longest of those looked at (first, middle and last of a group).
+/// The plan of one rank of a grid.
+Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank, const PlanRequest& request);
+
+/// Of a group's ranks those that differ most: at one corner, in the middle, at the other corner.
+std::set<std::int64_t> telling_ranks(const ProcessGrid& grid);
+
+/// Every D × H × W whose product divides `ranks`, the rest being data-parallel groups.
+std::vector<ProcessGrid> all_grids(std::int64_t ranks);
+
+/// A grid, compiled and priced: by that of its telling ranks which takes longest.
 struct GridPrice {
   ProcessGrid grid;
   PlanCost cost;
   bool fits = true;
-  std::string
-      refused;  ///< why the network can't be split so, or what the machine lacks to price it: then only `grid` holds
+  /// Why the network can't be split so, or what the machine lacks to price it: then only `grid` holds. Else empty.
+  std::string refused;
 };
 
-/// Every grid of `ranks` ranks (all of D × H × W that divide them), the fastest that fits first, then what does not
+/// Every grid of `ranks` ranks that leaves no group without samples, the fastest that fits first, then what does not
 /// fit, then what can't be. A pure function. Throws UsageError where the machine has no setting for so many ranks.
 std::vector<GridPrice> price_grids(const Network& network, const Machine& machine, std::int64_t ranks,
                                    const PlanRequest& request);

@@ -40,11 +40,12 @@ struct Part {
   std::string_view colour;
   double StepCost::*seconds;
 };
-constexpr std::array<Part, 5> parts{{{"convolutions", okabe_ito::blue, &StepCost::convolution_seconds},
+constexpr std::array<Part, 6> parts{{{"convolutions", okabe_ito::blue, &StepCost::convolution_seconds},
                                      {"other computing", okabe_ito::sky_blue, &StepCost::other_seconds},
                                      {"halos", okabe_ito::orange, &StepCost::halo_seconds},
                                      {"statistics", okabe_ito::green, &StepCost::statistics_seconds},
-                                     {"gradients", okabe_ito::purple, &StepCost::gradient_seconds}}};
+                                     {"gradients", okabe_ito::purple, &StepCost::gradient_seconds},
+                                     {"data", okabe_ito::vermilion, &StepCost::data_seconds}}};
 
 /// A point with what is written and drawn of it.
 struct Column {

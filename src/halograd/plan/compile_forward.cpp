@@ -28,7 +28,12 @@ void Compiler::emit_forward() {
 }
 
 void Compiler::emit_input() {
-  if (!idle()) emit({.kind = StepKind::load_input, .touches = {plan_.input.tile.buffer}});
+  if (!idle()) {
+    const std::int64_t numbers = plan_.samples.count * plan_.input.shape.channels * plan_.input.own.volume();
+    emit({.kind = StepKind::load_input,
+          .touches = {plan_.input.tile.buffer},
+          .bytes = 6.0 * static_cast<double>(numbers)});  // of 16 bits each
+  }
   publish(network_input);
 }
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "halograd/perf/planner.hpp"
+#include "halograd/train/config.hpp"
+
+#include <string>
+#include <vector>
+
+namespace halograd {
+
+/// What the planner is asked for a configuration.
+PlanRequest plan_request(const Config& config);
+
+/// The spatial grids named in `texts` ("2x1x1") on `ranks` ranks, those that divide them; none named: all.
+std::vector<ProcessGrid> wanted_grids(const std::vector<std::string>& texts, std::int64_t ranks);
+
+/// "2x1x1", with several groups "2x1x1 × 4".
+std::string grid_name(const ProcessGrid& grid);
+
+}  // namespace halograd
