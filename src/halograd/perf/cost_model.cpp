@@ -88,21 +88,25 @@ std::int64_t Walk::group_begin() const {
   return plan_.rank / plan_.grid.spatial_size() * plan_.grid.spatial_size();
 }
 
-/// A phase's messages, one to each side, share what this rank has of the network, or of its node: the paper's 2·SR.
-/// Those to other nodes go beside those within. Phases follow one another.
+/// Phases follow one another. A phase's messages within the node go at once with those to other nodes; each sort, one
+/// after the other: they share this rank's memory and its one lane, or its one adapter.
 double Walk::exchange(const ExchangePlan& exchange) const {
   double seconds = 0;
   for (const std::vector<Transfer>& phase : exchange.phases) {
-    double within = 0;
-    double between = 0;
+    double near = 0;
+    double far = 0;
     for (const Transfer& transfer : phase) {
       const auto bytes = static_cast<double>(
           std::max(exchange.message_bytes(transfer.send_box), exchange.message_bytes(transfer.receive_box)));
       const bool same_node =
           (group_begin() + transfer.peer) / setting_.ranks_on_node == plan_.rank / setting_.ranks_on_node;
-      (same_node ? within : between) += message_seconds(same_node ? setting_.link : machine_.network, bytes);
+      if (same_node) {
+        near += message_seconds(setting_.link, bytes);
+      } else {
+        far += message_seconds(machine_.network, bytes);
+      }
     }
-    seconds += std::max(within, between);
+    seconds += std::max(near, far);
   }
   return seconds;
 }

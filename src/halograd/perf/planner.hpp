@@ -32,7 +32,7 @@ struct GridPrice {
   ProcessGrid grid;
   PlanCost cost;
   bool fits = true;
-  /// Why the network can't be split so, or what the machine lacks to price it: then only `grid` holds. Else empty.
+  /// Why the network can't be split so, or what the machine lacks to price it: then only `grid` holds.
   std::string refused;
 };
 

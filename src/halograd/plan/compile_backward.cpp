@@ -7,7 +7,9 @@ namespace {
 
 /// Of `values` of y (read, and with `passes` 2 written), and their share of the output's gradient.
 double chain_bytes(const ChainDesc& desc, std::int64_t values, int passes) {
-  return 4.0 * static_cast<double>(values) * (passes + 1.0 / static_cast<double>(desc.window.stride.volume()));
+  const double outputs =
+      desc.in.empty() ? 0 : static_cast<double>(desc.out.volume()) / static_cast<double>(desc.in.volume());
+  return 4.0 * static_cast<double>(values) * (passes + outputs);
 }
 
 void add_tiles(std::vector<BufferId>& touches, const FaceTiles& tiles) {

@@ -126,8 +126,10 @@ void Compiler::emit_chain_part(std::size_t stage, const ChainUnit& unit, std::si
   if (unit.statistics >= 0) step.touches.push_back(unit.statistics);
   if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
   for (const Tile& face : unit.faces.present()) step.touches.push_back(face.buffer);
-  const std::int64_t written = plan_.samples.count * unit.desc.channels * unit.forward_parts[part].volume();
-  step.bytes = 4.0 * static_cast<double>(written * (1 + unit.desc.window.stride.volume()));
+  const auto written =
+      static_cast<double>(plan_.samples.count * unit.desc.channels * unit.forward_parts[part].volume());
+  step.bytes =
+      4.0 * written * (1 + static_cast<double>(unit.desc.in.volume()) / static_cast<double>(unit.desc.out.volume()));
   emit(std::move(step));
 }
 
