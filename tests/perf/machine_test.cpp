@@ -57,6 +57,16 @@ TEST(Machine, SettingsNeedNoOrder) {
   EXPECT_EQ(chosen(machine, 9), std::pair(4L, 2L));
 }
 
+TEST(Machine, MemoryOfARankIsItsDevicesOrItsShareOfTheNodes) {
+  Machine machine = with_settings({{1, 1}, {4, 1}});
+  machine.node_memory_bytes = 1003;
+  EXPECT_EQ(machine.memory_of_rank(machine.settings[0]), 1003);
+  EXPECT_EQ(machine.memory_of_rank(machine.settings[1]), 250);
+  machine.rank_memory_bytes = 80;
+  EXPECT_EQ(machine.memory_of_rank(machine.settings[0]), 80);
+  EXPECT_EQ(machine.memory_of_rank(machine.settings[1]), 80);
+}
+
 TEST(MachineSetting, TheRateOfTheLongestNameThatAKindBeginsWith) {
   MachineSetting setting;
   int tile = 0;

@@ -174,9 +174,14 @@ std::vector<Change> changes_of_chains() {
 }
 
 std::vector<Change> other_changes() {
+  const StepKind load = StepKind::load_input;
   const StepKind copy = StepKind::copy;
   const StepKind up = StepKind::upsample_backward;
-  return {{"copied samples", copy, [](Plan& p) { ++p.copies[0].samples; }},
+  return {{"loaded samples", load, [](Plan& p) { ++p.samples.count; }},
+          {"loaded channels", load, [](Plan& p) { ++p.input.shape.channels; }},
+          {"loaded voxels", load, [](Plan& p) { ++p.input.own.hi.h; }},
+          {"margins of the input", load, [](Plan& p) { ++p.input.tile.box.hi.w; }},
+          {"copied samples", copy, [](Plan& p) { ++p.copies[0].samples; }},
           {"copied channels", copy, [](Plan& p) { --p.copies[0].channels; }},
           {"region", copy, [](Plan& p) { --p.copies[0].region.hi.h; }},
           {"pitch from", copy, [](Plan& p) { ++p.copies[0].from.pitch; }},

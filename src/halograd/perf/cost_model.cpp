@@ -188,7 +188,7 @@ PlanCost Walk::run() {
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
     if (step.kind == StepKind::load_input) {
-      load_ = computing(step);  // by another thread, a step ahead
+      if (loads_ahead_) load_ = computing(step);  // by another thread, a step ahead
     } else if (computes(step.kind)) {
       pass(step, is_convolution(step.kind) ? &StepCost::convolution_seconds : &StepCost::other_seconds,
            computing(step));

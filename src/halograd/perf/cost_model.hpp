@@ -26,7 +26,7 @@ struct StepCost {
 };
 
 /// What one fused group of layers costs in a step, both ways. Without updates: together the step less these and the
-/// waits for gradients and the loss. A bucket of gradients whose start keeps from computing stands as "bucket 0".
+/// waits for gradients, the loss and data. A bucket of gradients whose start keeps from computing stands as "bucket 0".
 struct LayerCost {
   std::string name;
   double forward_seconds = 0;   ///< FP of the paper, section III-C: computing and what is waited for its halo
