@@ -144,7 +144,9 @@ bool measure_plans(const Communicator& ranks, const std::vector<Plan>& plans, co
   std::optional<Rehearsal> rehearsal;
   agree(ranks, [&] { rehearsal.emplace(plan, options.backend, options.optimizer); });
   const std::vector<std::vector<double>> runs = rehearse(ranks, options, *rehearsal);
-  add_all(ranks, samples_of(plan, runs, rehearsal->held_bytes(), load_seconds(plan, options.backend)), setting);
+  double load = 0;
+  agree(ranks, [&] { load = load_seconds(plan, options.backend); });
+  add_all(ranks, samples_of(plan, runs, rehearsal->held_bytes(), load), setting);
   return true;
 }
 
