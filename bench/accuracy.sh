@@ -39,7 +39,8 @@ configurations="
 on() { # RANKS COMMAND...
   local ranks=$1
   shift
-  if [[ $ranks == 1 ]]; then "$@"; else OMP_NUM_THREADS=$(($(nproc) / ranks)) mpirun -n "$ranks" "$@"; fi
+  # mpirun would read the list of configurations
+  if [[ $ranks == 1 ]]; then "$@"; else OMP_NUM_THREADS=$(($(nproc) / ranks)) mpirun -n "$ranks" "$@" </dev/null; fi
 }
 
 reports=()

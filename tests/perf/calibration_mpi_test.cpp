@@ -61,7 +61,7 @@ TEST(Calibration, MeasuresEveryOperationOfEveryRank) {
     for (const Plan& plan : plans) {
       for (const Step& step : plan.steps) {
         if (!computes(step.kind)) continue;
-        const auto found = setting.measured.find(operation_key(plan, step));
+        const auto found = setting.measured.find(operation_key(plan, step).whole);
         if (found == setting.measured.end()) continue;  // reported above
         const Operation operation = operation_of(plan, step);
         EXPECT_EQ(found->second.flops, operation.flops) << found->first;

@@ -244,8 +244,8 @@ TEST(CostModel, AMeasuredKernelTakesPrecedence) {
   std::string update;
   std::string c2;
   for (const Step& step : plan.steps) {
-    if (step.kind == StepKind::update) update = operation_key(plan, step);
-    if (step.kind == StepKind::convolution_backward_data) c2 = operation_key(plan, step);
+    if (step.kind == StepKind::update) update = operation_key(plan, step).whole;
+    if (step.kind == StepKind::convolution_backward_data) c2 = operation_key(plan, step).whole;
   }
   machine.settings[0].measured[update] = {.seconds = 3};
   machine.settings[0].measured[c2] = {.seconds = 5};

@@ -39,12 +39,12 @@ TEST(CostModelTotals, MemoryIsTheSumOfItsParts) {
   std::int64_t held = 0;
   for (const Step& step : plan.steps) {
     if (!computes(step.kind)) continue;
-    MeasuredKernel& kernel = machine.settings[0].measured[operation_key(plan, step)];
+    MeasuredKernel& kernel = machine.settings[0].measured[operation_key(plan, step).whole];
     kernel.held_bytes = step.kind == StepKind::convolution_forward ? 1'000'000 + step.unit : 777;
   }
   for (const Step& step : plan.steps) {
     if (step.kind != StepKind::convolution_forward) continue;
-    held += machine.settings[0].measured[operation_key(plan, step)].held_bytes;
+    held += machine.settings[0].measured[operation_key(plan, step).whole].held_bytes;
   }
   EXPECT_GE(held, 18'000'000);
   EXPECT_EQ(price(plan, machine).memory_bytes, fixed + 2 * slot + 4 * 3 * trainable + held);

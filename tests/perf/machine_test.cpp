@@ -41,14 +41,14 @@ TEST(Machine, TheSettingWithTheThreadsAskedFor) {
   EXPECT_EQ(chosen(machine, 4, 1), std::pair(2L, 1L));
   EXPECT_EQ(chosen(machine, 4, 8), std::pair(1L, 8L));
   EXPECT_EQ(message_of<UsageError>([&] { (void)machine.setting_for(4, 3); }),
-            "cluster was not measured with up to 4 ranks on a node of 3 threads each: run calibrate so");
+            "cluster was not measured with up to 4 rank(s) on a node of 3 thread(s): start calibrate so");
 }
 
 TEST(Machine, NoSettingForSoFewRanks) {
   const Machine machine = with_settings({{4, 1}, {8, 1}});
   EXPECT_EQ(chosen(machine, 4), std::pair(4L, 1L));
   EXPECT_EQ(message_of<UsageError>([&] { (void)machine.setting_for(3); }),
-            "cluster was not measured with up to 3 ranks on a node: run calibrate so");
+            "cluster was not measured with up to 3 rank(s) on a node: start calibrate so");
 }
 
 TEST(Machine, SettingsNeedNoOrder) {

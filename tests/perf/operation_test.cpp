@@ -32,7 +32,7 @@ std::map<std::string, Totals> totals_of(const Plan& plan) {
     ++sum.count;
     const bool convolves = operation.kind.find("convolution") != std::string::npos;
     EXPECT_EQ(operation.out_channels > 0, convolves) << operation.kind;
-    EXPECT_TRUE(operation_key(plan, step).starts_with(operation.kind)) << operation.kind;
+    EXPECT_TRUE(operation_key(plan, step).whole.starts_with(operation.kind)) << operation.kind;
   }
   return totals;
 }

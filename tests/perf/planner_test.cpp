@@ -191,7 +191,7 @@ TEST(Planner, AMachineThatWasNotMeasuredSoIsAnError) {
   EXPECT_EQ(test::message_of<UsageError>([] {
               price_grids(test::two_convolutions(), test::plain_machine(8), 8, {.batch = 8, .price = {.threads = 3}});
             }),
-            "plain was not measured with up to 8 ranks on a node of 3 threads each: run calibrate so");
+            "plain was not measured with up to 8 rank(s) on a node of 3 thread(s): start calibrate so");
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ inline Machine plain_machine(std::int64_t ranks_on_node) {
 inline std::vector<std::string> keys_of(const Plan& plan) {
   std::vector<std::string> keys;
   for (const Step& step : plan.steps) {
-    if (computes(step.kind)) keys.push_back(operation_key(plan, step));
+    if (computes(step.kind)) keys.push_back(operation_key(plan, step).whole);
   }
   return keys;
 }

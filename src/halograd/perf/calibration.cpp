@@ -28,7 +28,7 @@ double median(std::vector<double> values) {
 
 bool knows_all(const Plan& plan, const MachineSetting& setting) {
   return std::ranges::all_of(plan.steps, [&](const Step& step) {
-    return !computes(step.kind) || setting.measured.contains(operation_key(plan, step));
+    return !computes(step.kind) || setting.measured.contains(operation_key(plan, step).whole);
   });
 }
 
@@ -78,7 +78,7 @@ Samples samples_of(const Plan& plan, const std::vector<std::vector<double>>& run
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     if (!computes(step.kind)) continue;
-    const std::string key = operation_key(plan, step);
+    const std::string key = operation_key(plan, step).whole;
     const Operation operation = operation_of(plan, step);
     MeasuredKernel& sample = samples[key];
     sample.flops = operation.flops;
@@ -91,7 +91,7 @@ Samples samples_of(const Plan& plan, const std::vector<std::vector<double>>& run
   }
   for (auto& [key, sample] : samples) sample.seconds = median(std::move(times[key]));
   for (const Step& step : plan.steps) {
-    if (step.kind == StepKind::load_input) samples[operation_key(plan, step)].seconds = load;
+    if (step.kind == StepKind::load_input) samples[operation_key(plan, step).whole].seconds = load;
   }
   return samples;
 }

@@ -3,6 +3,7 @@
 #include "halograd/perf/operation.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -72,15 +73,43 @@ double interpolated_seconds(const KernelRate& rate, const Operation& operation) 
   return rate.overhead_seconds + std::max(computing, moving);
 }
 
-double Walk::computing(const Step& step) {
-  if (!setting_.measured.empty()) {
-    const auto known = setting_.measured.find(operation_key(plan_, step));
-    if (known != setting_.measured.end()) return known->second.seconds;
+/// From measured operations that differ in extents alone: between the next smaller and the next larger one in flops (or
+/// bytes, where there are none) on logarithms, else in proportion to the only neighbour.
+std::optional<double> relatives_seconds(const MachineSetting& setting, const std::string& family,
+                                        const Operation& operation) {
+  const auto work_of = [](double flops, double bytes) { return flops > 0 ? flops : bytes; };
+  const double work = work_of(operation.flops, operation.bytes);
+  if (work <= 0) return std::nullopt;
+  std::pair<double, double> below{0, 0};  // work, seconds
+  std::pair<double, double> above{0, 0};
+  for (auto at = setting.measured.lower_bound(family); at != setting.measured.end() && at->first.starts_with(family);
+       ++at) {
+    const std::pair found{work_of(at->second.flops, at->second.bytes), at->second.seconds};
+    if (found.first <= 0 || found.second <= 0) continue;
+    if (found.first <= work && found.first > below.first) below = found;
+    if (found.first >= work && (above.first == 0 || found.first < above.first)) above = found;
   }
+  if (below.first == 0 && above.first == 0) return std::nullopt;
+  if (below.first == 0 || above.first == 0 || below.first == above.first) {
+    const auto& [known, seconds] = below.first > 0 ? below : above;
+    return seconds * work / known;
+  }
+  const double share = std::log(work / below.first) / std::log(above.first / below.first);
+  return below.second * std::pow(above.second / below.second, share);
+}
+
+double Walk::computing(const Step& step) {
   const Operation operation = operation_of(plan_, step);
-  const double seconds = interpolated_seconds(setting_.rate(operation.kind), operation);
-  guessed_ += seconds;
-  return seconds;
+  std::optional<double> seconds;
+  if (!setting_.measured.empty()) {
+    const OperationKey key = operation_key(plan_, step);
+    const auto known = setting_.measured.find(key.whole);
+    if (known != setting_.measured.end()) return known->second.seconds;
+    seconds = relatives_seconds(setting_, key.family, operation);
+  }
+  if (!seconds) seconds = interpolated_seconds(setting_.rate(operation.kind), operation);
+  guessed_ += *seconds;
+  return *seconds;
 }
 
 /// The first rank of this one's spatial group.
@@ -213,7 +242,7 @@ std::int64_t kernel_bytes(const Plan& plan, const MachineSetting& setting) {
   std::int64_t bytes = 0;
   for (const Step& step : plan.steps) {
     if (step.kind != StepKind::convolution_forward) continue;
-    const auto known = setting.measured.find(operation_key(plan, step));
+    const auto known = setting.measured.find(operation_key(plan, step).whole);
     if (known != setting.measured.end()) bytes += known->second.held_bytes;
   }
   return bytes;

@@ -37,8 +37,8 @@ const MachineSetting& Machine::setting_for(std::int64_t ranks, std::optional<std
     }
   }
   if (best != nullptr) return *best;
-  throw UsageError("{} was not measured with up to {} ranks on a node{}: run calibrate so", name, ranks,
-                   threads ? fmt::format(" of {} threads each", *threads) : "");
+  throw UsageError("{} was not measured with up to {} rank(s) on a node{}: start calibrate so", name, ranks,
+                   threads ? fmt::format(" of {} thread(s)", *threads) : "");
 }
 
 double message_seconds(const Link& link, double bytes) {

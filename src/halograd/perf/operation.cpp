@@ -28,62 +28,67 @@ const auto& unit_of(const Units& units, const Step& step) {
   return units[static_cast<std::size_t>(step.unit)];
 }
 
-std::string convolution_text(const ConvolutionUnit& unit) {
+/// What an operation is, extents apart, and its extents.
+struct OperationText {
+  std::string family;
+  std::string extents;
+};
+
+OperationText convolution_text(const ConvolutionUnit& unit) {
   return std::visit(
       [](const auto& desc) {
-        return fmt::format("n{} c{}-{} {}-{} k{} s{} p{}{}", desc.samples, desc.in_channels, desc.out_channels,
-                           text(desc.in), text(desc.out), text(desc.kernel), text(desc.stride), text(desc.pad_lo),
-                           desc.direct ? " direct" : "");
+        return OperationText{
+            fmt::format("c{}-{} k{} s{}{}", desc.in_channels, desc.out_channels, text(desc.kernel), text(desc.stride),
+                        desc.direct ? " direct" : ""),
+            fmt::format("n{} {}-{} p{}", desc.samples, text(desc.in), text(desc.out), text(desc.pad_lo))};
       },
       unit.desc);
 }
 
 /// The text is the same for all passes of a chain; the part of the volume is added. Faces are what its backward pass
 /// computes for neighbours, and what it adds of theirs.
-std::string chain_text(const ChainUnit& unit, const Step& step) {
+OperationText chain_text(const ChainUnit& unit, const Step& step) {
   const ChainDesc& desc = unit.desc;
-  std::string line = fmt::format("n{} c{} {}-{} in {} out {}", desc.samples, desc.channels, text(desc.in.extent()),
-                                 text(desc.out.extent()), text(desc.src), text(desc.dst));
-  if (desc.normalise) line += desc.per_sample ? " norm-each" : " norm";
-  if (desc.negative_slope != 1) line += fmt::format(" slope {}", desc.negative_slope);
+  std::string family = fmt::format("c{}", desc.channels);
+  if (desc.normalise) family += desc.per_sample ? " norm-each" : " norm";
+  if (desc.negative_slope != 1) family += fmt::format(" slope {}", desc.negative_slope);
   if (desc.pool != PoolKind::none) {
-    line += fmt::format(" {} {}", desc.pool == PoolKind::max ? "max" : "average", text(desc.window));
+    family += fmt::format(" {} {}", desc.pool == PoolKind::max ? "max" : "average", text(desc.window));
   }
-  if (desc.keep != 1) line += " dropout";
-  if (desc.accumulate) line += " add";
-  if (!desc.faces.empty()) line += " faces " + text(desc.faces);
-  if (!desc.returned.empty()) line += " returned " + text(desc.returned);
+  if (desc.keep != 1) family += " dropout";
+  if (desc.accumulate) family += " add";
+  std::string extents = fmt::format("n{} {}-{} in {} out {}", desc.samples, text(desc.in.extent()),
+                                    text(desc.out.extent()), text(desc.src), text(desc.dst));
+  if (!desc.faces.empty()) extents += " faces " + text(desc.faces);
+  if (!desc.returned.empty()) extents += " returned " + text(desc.returned);
   if (step.kind == StepKind::chain_forward) {
-    line += " part " + text(unit.forward_parts[static_cast<std::size_t>(step.part)].extent());
+    extents += " part " + text(unit.forward_parts[static_cast<std::size_t>(step.part)].extent());
   }
   if (step.kind == StepKind::chain_backward_sums) {
-    line += " part " + text(unit.sum_parts[static_cast<std::size_t>(step.part)].extent());
+    extents += " part " + text(unit.sum_parts[static_cast<std::size_t>(step.part)].extent());
   }
-  return line;
+  return {std::move(family), std::move(extents)};
 }
 
-std::string upsample_text(const UpsampleUnit& unit) {
+OperationText upsample_text(const UpsampleUnit& unit) {
   const UpsampleDesc& desc = unit.desc;
-  return fmt::format("n{} c{} {} x{} {} of {}-{}", desc.samples, desc.channels,
-                     desc.kind == UpsampleKind::nearest ? "nearest" : "trilinear", text(desc.factor),
-                     text(desc.out.extent()), text(desc.src), text(desc.dst));
+  return {fmt::format("c{} {} x{}", desc.channels, desc.kind == UpsampleKind::nearest ? "nearest" : "trilinear",
+                      text(desc.factor)),
+          fmt::format("n{} {} of {}-{}", desc.samples, text(desc.out.extent()), text(desc.src), text(desc.dst))};
 }
 
-std::string copy_text(const CopyUnit& unit) {
-  return fmt::format("n{} c{} {} {}-{}{}{}", unit.samples, unit.channels, text(unit.region.extent()),
-                     text(unit.from.layout()), text(unit.to.layout()), unit.add ? " add" : "",
-                     unit.clear ? " clear" : "");
+OperationText copy_text(const CopyUnit& unit) {
+  return {fmt::format("c{}{}{}", unit.channels, unit.add ? " add" : "", unit.clear ? " clear" : ""),
+          fmt::format("n{} {} {}-{}", unit.samples, text(unit.region.extent()), text(unit.from.layout()),
+                      text(unit.to.layout()))};
 }
 
-std::string dense_text(const DenseUnit& unit) {
-  return fmt::format("n{} {}-{}", unit.desc.samples, unit.desc.in_features, unit.desc.out_features);
-}
-
-std::string shape_text(const Plan& plan, const Step& step) {
+OperationText shape_text(const Plan& plan, const Step& step) {
   switch (step.kind) {
     case StepKind::load_input:
-      return fmt::format("n{} c{} {} in {}", plan.samples.count, plan.input.shape.channels,
-                         text(plan.input.own.extent()), text(plan.input.tile.box.extent()));
+      return {fmt::format("c{}", plan.input.shape.channels),
+              fmt::format("n{} {} in {}", plan.samples.count, text(plan.input.own.extent()),
+                          text(plan.input.tile.box.extent()))};
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
     case StepKind::convolution_backward_weights: return convolution_text(unit_of(plan.convolutions, step));
@@ -98,19 +103,23 @@ std::string shape_text(const Plan& plan, const Step& step) {
     case StepKind::upsample_backward: return upsample_text(unit_of(plan.upsamples, step));
     case StepKind::dense_forward:
     case StepKind::dense_backward_data:
-    case StepKind::dense_backward_weights: return dense_text(unit_of(plan.denses, step));
+    case StepKind::dense_backward_weights: {
+      const DenseDesc& desc = unit_of(plan.denses, step).desc;
+      return {fmt::format("{}-{}", desc.in_features, desc.out_features), fmt::format("n{}", desc.samples)};
+    }
     case StepKind::flatten_forward:
     case StepKind::flatten_backward: {
       const LocalShape& shape = unit_of(plan.flattens, step).shape;
-      return fmt::format("n{} c{} {}", shape.samples, shape.channels, text(shape.extent));
+      return {fmt::format("c{}", shape.channels), fmt::format("n{} {}", shape.samples, text(shape.extent))};
     }
-    case StepKind::loss: return fmt::format("{}", unit_of(plan.losses, step).elements);
+    case StepKind::loss: return {"", fmt::format("{}", unit_of(plan.losses, step).elements)};
     case StepKind::segmentation_sums:
     case StepKind::segmentation_gradient: {
       const SegmentationLossDesc& desc = unit_of(plan.segmentations, step).desc;
-      return fmt::format("n{} {} c{} {} {}", desc.samples, desc.voxels, desc.classes, desc.cross_entropy, desc.dice);
+      return {fmt::format("c{} {} {}", desc.classes, desc.cross_entropy, desc.dice),
+              fmt::format("n{} {}", desc.samples, desc.voxels)};
     }
-    case StepKind::update: return fmt::format("{}", unit_of(plan.buckets, step).count);
+    case StepKind::update: return {"", fmt::format("{}", unit_of(plan.buckets, step).count)};
     default: return {};
   }
 }
@@ -162,9 +171,11 @@ Operation operation_of(const Plan& plan, const Step& step) {
   return operation;
 }
 
-std::string operation_key(const Plan& plan, const Step& step) {
-  const std::string shape = shape_text(plan, step);
-  return shape.empty() ? kind_of(plan, step) : kind_of(plan, step) + " " + shape;
+OperationKey operation_key(const Plan& plan, const Step& step) {
+  const OperationText of = shape_text(plan, step);
+  std::string family = kind_of(plan, step) + (of.family.empty() ? "" : " " + of.family) + " |";
+  std::string whole = family + " " + of.extents;
+  return {std::move(family), std::move(whole)};
 }
 
 }  // namespace halograd

@@ -22,7 +22,11 @@ bool computes(StepKind kind);
 Operation operation_of(const Plan& plan, const Step& step);
 
 /// The kind and all that its duration depends on, as text: the same in any plan with the same local shapes, wherever in
-/// the volume they lie. "convolution_forward n1 c4-16 66x128x128-64x128x128 k3x3x3 s1x1x1 p0x1x1"
-std::string operation_key(const Plan& plan, const Step& step);
+/// the volume they lie. "convolution_forward c4-16 k3x3x3 s1x1x1 | n1 66x128x128-64x128x128 p0x1x1"
+struct OperationKey {
+  std::string family;  ///< up to the bar: operations that differ in extents and samples alone
+  std::string whole;
+};
+OperationKey operation_key(const Plan& plan, const Step& step);
 
 }  // namespace halograd

@@ -139,6 +139,9 @@ int Compiler::return_faces(std::size_t stage, ChainUnit& unit) {
     step.touches = {unit.dout.buffer};
     if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
     add_tiles(step.touches, unit.dfaces);
+    for (const Tile& face : unit.dfaces.present()) {
+      step.bytes += 8.0 * static_cast<double>(plan_.samples.count * unit.desc.channels * face.box.volume());
+    }
     emit(std::move(step));
   }
   return start_exchange({unit.name + " faces return", plan_.samples.count, unit.desc.channels,
