@@ -261,6 +261,32 @@ TEST(CostModel, AMeasuredKernelTakesPrecedence) {
   EXPECT_NEAR(price(plan, machine).step.seconds(), 0.5 * others, 1e-9);
 }
 
+TEST(CostModel, AnUnmeasuredShapeIsPricedByItsRelatives) {
+  const Plan plan = middle_slab();
+  OperationKey key;
+  double flops = 0;
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::convolution_forward || key.whole.empty() == false) continue;
+    key = operation_key(plan, step);
+    flops = step.flops;
+  }
+  const auto priced = [&](std::initializer_list<std::pair<double, double>> relatives) {
+    Machine machine = test::plain_machine(3);
+    for (const auto& [share, seconds] : relatives) {
+      machine.settings[0].measured[fmt::format("{} n{}", key.family, share)] = {.seconds = seconds,
+                                                                                .flops = share * flops};
+    }
+    return price(plan, machine).step;
+  };
+  const double other = priced({}).convolution_seconds - c1_seconds;
+  EXPECT_NEAR(priced({{0.5, 3}}).convolution_seconds - other, 6, 1e-9);  // in proportion
+  EXPECT_NEAR(priced({{4, 3}}).convolution_seconds - other, 0.75, 1e-9);
+  EXPECT_NEAR(priced({{0.5, 3}, {2, 12}}).convolution_seconds - other, 6, 1e-9);   // between two, on logarithms
+  EXPECT_NEAR(priced({{0.25, 1}, {4, 16}}).convolution_seconds - other, 4, 1e-9);  // halfway
+  EXPECT_NEAR(priced({{0.125, 50}, {0.25, 1}, {4, 16}, {8, 50}}).convolution_seconds - other, 4, 1e-9);  // the nearest
+  EXPECT_GT(priced({{0.5, 3}}).interpolated, 0.3);                                                       // and says so
+}
+
 TEST(CostModel, RatesOfOverheadFlopsAndBytes) {
   const Plan plan = PaperLayer{2, 0, {}}.plan();  // two convolutions: 2e6 flops, and none
   const auto convolved = [&](const KernelRate& rate) {

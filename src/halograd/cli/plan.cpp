@@ -118,7 +118,7 @@ Advice advise(const PlanOptions& options) {
 }
 
 std::string seconds_text(double seconds) {
-  return fmt::format("{:.4g}", seconds);
+  return fmt::format("{:.4g}", seconds < 1e-9 ? 0 : seconds);
 }
 
 double samples_per_second(const RankAdvice& advice, const GridPrice& price) {
