@@ -1,5 +1,5 @@
-// CosmoFlow (W = 64, batch norm, dropout on) on grids and groups against one rank: the first step's loss and every
-// gradient, then ten steps of SGD and of Adam.
+// CosmoFlow (W = 64, of plain loops 32; batch norm, dropout on) on grids and groups against one rank: the first step's
+// loss and every gradient, then ten steps of SGD and of Adam.
 #include "exec/support.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/models/cosmoflow.hpp"
@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::uint64_t seed = 3;
 
-Network network() {
-  return cosmoflow({.width = 64});
+/// The reference kernels take seconds for a step of 64³.
+Network network(Backend backend) {
+  return cosmoflow({.width = backend == Backend::reference ? 32 : 64});
 }
 
 ExecutorOptions options(const ProcessGrid& grid, Backend backend, OptimizerKind kind) {
@@ -29,7 +30,7 @@ struct Trace {
 /// The same samples at every step, so that only the weights change.
 Trace run(const Communicator& world, const ExecutorOptions& options, std::int64_t batch, std::int64_t steps,
           double rate) {
-  Executor executor(network(), world, options);
+  Executor executor(network(options.backend), world, options);
   const test::RandomBatch samples(executor.prepare(Mode::train, batch), seed);
   Trace trace;
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -47,7 +48,7 @@ Trace run_alone(const Communicator& world, Backend backend, OptimizerKind kind, 
   Trace trace;
   if (world.rank() == 0) trace = run(Communicator::self(), options({}, backend, kind), batch, steps, rate);
   trace.losses.resize(static_cast<std::size_t>(steps));
-  trace.gradients.resize(static_cast<std::size_t>(network().trainable_parameters()));
+  trace.gradients.resize(static_cast<std::size_t>(network(backend).trainable_parameters()));
   world.broadcast(trace.losses.data(), 8 * steps, 0);
   world.broadcast(trace.gradients.data(), 4 * static_cast<std::int64_t>(trace.gradients.size()), 0);
   return trace;
@@ -64,9 +65,10 @@ std::vector<Extent> grids_for(int ranks) {
   }
 }
 
-void compare_first_step(const Trace& actual, const Trace& expected, double bound, const std::string& where) {
+void compare_first_step(Backend backend, const Trace& actual, const Trace& expected, double bound,
+                        const std::string& where) {
   EXPECT_NEAR(actual.losses[0], expected.losses[0], 1e-5 * expected.losses[0]) << where;
-  test::compare_gradients(network(), actual.gradients, expected.gradients, bound, where);
+  test::compare_gradients(network(backend), actual.gradients, expected.gradients, bound, where);
 }
 
 TEST(Cosmoflow, FirstStepWithReferenceConvolutions) {
@@ -76,7 +78,8 @@ TEST(Cosmoflow, FirstStepWithReferenceConvolutions) {
   for (const Extent& parts : grids_for(world.size())) {
     const ProcessGrid grid = test::grid_of(parts, world.size());
     const std::string where = fmt::format("grid {}, {} groups", grid.spatial_name(), grid.data);
-    compare_first_step(run(world, options(grid, Backend::reference, OptimizerKind::sgd), 4, 1, 0), four, 1e-5, where);
+    compare_first_step(Backend::reference, run(world, options(grid, Backend::reference, OptimizerKind::sgd), 4, 1, 0),
+                       four, 1e-5, where);
   }
 }
 
@@ -85,10 +88,10 @@ TEST(Cosmoflow, FirstStepOfABatchThatGroupsDoNotDivide) {
   const ProcessGrid grid = test::grid_of(grids_for(world.size()).back(), world.size());
   if (grid.data == 1) GTEST_SKIP() << "one group";
   const Trace three = run_alone(world, Backend::reference, OptimizerKind::sgd, 3, 1, 0);
-  compare_first_step(run(world, options(grid, Backend::reference, OptimizerKind::sgd), 3, 1, 0), three, 1e-5,
-                     "batch 3 on " + grid.spatial_name());
+  compare_first_step(Backend::reference, run(world, options(grid, Backend::reference, OptimizerKind::sgd), 3, 1, 0),
+                     three, 1e-5, "batch 3 on " + grid.spatial_name());
   const Trace one = run_alone(world, Backend::cpu, OptimizerKind::sgd, 1, 1, 0);
-  compare_first_step(run(world, options(grid, Backend::cpu, OptimizerKind::sgd), 1, 1, 0), one, 1e-3,
+  compare_first_step(Backend::cpu, run(world, options(grid, Backend::cpu, OptimizerKind::sgd), 1, 1, 0), one, 1e-3,
                      "batch 1, a group without samples, on " + grid.spatial_name());
 }
 
@@ -112,12 +115,15 @@ TEST_P(CosmoflowTenSteps, FollowTheSameCurve) {
     test::compare_losses(other.losses, alone.losses, 1e-5, "with another thread count");
     return;
   }
-  for (const Extent& parts : grids_for(world.size())) {
+  const std::vector<Extent> grids = grids_for(world.size());
+  for (const Extent& parts : grids) {
+    // A curve takes ten times a first step: of many grids, those between the first and the last show theirs in that.
+    const bool whole_curve = parts == grids.front() || parts == grids.back();
     const ProcessGrid grid = test::grid_of(parts, world.size());
     const std::string where = fmt::format("grid {}, {} groups", grid.spatial_name(), grid.data);
-    const Trace sharded = run(world, options(grid, Backend::cpu, kind), 4, 10, rate);
-    compare_first_step(sharded, alone, 1e-3, where);
-    test::compare_losses(sharded.losses, alone.losses, 1e-4, where);
+    const Trace sharded = run(world, options(grid, Backend::cpu, kind), 4, whole_curve ? 10 : 1, rate);
+    compare_first_step(Backend::cpu, sharded, alone, 1e-3, where);
+    if (whole_curve) test::compare_losses(sharded.losses, alone.losses, 1e-4, where);
   }
 }
 

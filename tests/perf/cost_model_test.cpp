@@ -189,7 +189,7 @@ TEST(CostModel, MessagesBetweenNodesUseTheNetwork) {
   };
   EXPECT_NEAR(halo(three_slabs, 1, 3), 2 * near, 1e-9);
   EXPECT_NEAR(halo(three_slabs, 0, 2), near, 1e-9);
-  EXPECT_NEAR(halo(three_slabs, 1, 2), far, 1e-9);  // one neighbour on the node, at the same time
+  EXPECT_NEAR(halo(three_slabs, 1, 2), near + far, 1e-9);  // one neighbour on the node
   EXPECT_NEAR(halo(three_slabs, 2, 2), far, 1e-9);
   EXPECT_NEAR(halo(three_slabs, 1, 1), 2 * far, 1e-9);
   // Groups of two on nodes of three: ranks 2 and 3 are a group, on two nodes.
@@ -345,11 +345,11 @@ TEST(CostModel, RefusesWhatTheMachineDoesNotKnow) {
   };
   EXPECT_EQ(refusal([](Machine&) {}), "");
   EXPECT_EQ(refusal([](Machine& machine) { machine.network.clear(); }),
-            "the machine file says nothing of messages between these ranks");
+            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes");
   EXPECT_EQ(refusal([](Machine& machine) { machine.settings[0].link.clear(); }),
-            "the machine file says nothing of messages between these ranks");
+            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes");
   EXPECT_EQ(refusal([](Machine& machine) { machine.network_reduction.clear(); }),
-            "the machine file says nothing of sums over 3 ranks");
+            "the machine file says nothing of sums over 3 ranks: start calibrate with as many on a node, or over two nodes");
   EXPECT_EQ(refusal([](Machine& machine) { machine.settings[0].reduction.clear(); }), "");  // no sum stays on a node
   EXPECT_NE(refusal([](Machine& machine) { machine.settings[0].rates.erase("default"); }), "");
   // One rank alone needs neither.

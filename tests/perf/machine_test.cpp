@@ -22,7 +22,7 @@ Machine with_settings(const std::vector<std::pair<std::int64_t, std::int64_t>>& 
 
 std::pair<std::int64_t, std::int64_t> chosen(const Machine& machine, std::int64_t ranks,
                                              std::optional<std::int64_t> threads = {}) {
-  const MachineSetting& setting = machine.setting_for(ranks, threads);
+  const MachineSetting& setting = machine.setting_for(ranks, {.threads = threads});
   return {setting.ranks_on_node, setting.threads};
 }
 
@@ -40,7 +40,7 @@ TEST(Machine, TheSettingWithTheThreadsAskedFor) {
   EXPECT_EQ(chosen(machine, 1, 1), std::pair(1L, 1L));
   EXPECT_EQ(chosen(machine, 4, 1), std::pair(2L, 1L));
   EXPECT_EQ(chosen(machine, 4, 8), std::pair(1L, 8L));
-  EXPECT_EQ(message_of<UsageError>([&] { (void)machine.setting_for(4, 3); }),
+  EXPECT_EQ(message_of<UsageError>([&] { (void)machine.setting_for(4, {.threads = 3}); }),
             "cluster was not measured with up to 4 rank(s) on a node of 3 thread(s): start calibrate so");
 }
 
@@ -102,7 +102,7 @@ TEST(Machine, SecondsOfAMessageAtAndAroundBorders) {
   EXPECT_EQ(message_seconds(link, 1e9), 5 + 1e7);
   EXPECT_EQ(message_seconds({}, 0), 0);
   EXPECT_EQ(message_of<UsageError>([] { message_seconds({}, 1); }),
-            "the machine file says nothing of messages between these ranks");
+            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes");
 }
 
 TEST(Machine, SecondsOfASumAtAndAroundBorders) {
@@ -116,7 +116,7 @@ TEST(Machine, SecondsOfASumAtAndAroundBorders) {
   EXPECT_DOUBLE_EQ(reduction_seconds(fit, 4096, 16), 4096 * 4.0 / 1048576);
   EXPECT_EQ(reduction_seconds({}, 100, 1), 0);
   EXPECT_EQ(message_of<UsageError>([] { reduction_seconds({}, 1, 6); }),
-            "the machine file says nothing of sums over 6 ranks");
+            "the machine file says nothing of sums over 6 ranks: start calibrate with as many on a node, or over two nodes");
 }
 
 }  // namespace

@@ -274,7 +274,8 @@ TEST(OperationKey, TheSameWhereverTheUnitLies) {
        {StepKind::convolution_forward, StepKind::chain_moments, StepKind::chain_forward, StepKind::chain_backward_faces,
         StepKind::chain_backward_sums, StepKind::chain_backward_data, StepKind::upsample_forward, StepKind::copy,
         StepKind::update}) {
-    EXPECT_EQ(operation_key(plan, {.kind = kind}).whole, operation_key(moved, {.kind = kind}).whole) << step_kind_name(kind);
+    EXPECT_EQ(operation_key(plan, {.kind = kind}).whole, operation_key(moved, {.kind = kind}).whole)
+        << step_kind_name(kind);
   }
 }
 

@@ -56,8 +56,8 @@ TEST(Operation, TotalsOfASmallNetwork) {
   EXPECT_EQ(totals["convolution_forward"].flops, c1 + c2);
   EXPECT_EQ(totals["convolution_backward_weights"].flops, c1 + c2);
   EXPECT_EQ(totals["convolution_backward_data"].flops, c2);  // nobody needs the input's gradient
-  EXPECT_EQ(totals["convolution_forward"].bytes, 4.0 * 2 * ((2 + 4) * 1024 + (4 + 8) * 128));
-  EXPECT_EQ(totals["convolution_backward_data"].bytes, 4.0 * 2 * (4 + 8) * 128);
+  EXPECT_EQ(totals["convolution_forward"].bytes, 4.0 * (2 * ((2 + 4) * 1024 + (4 + 8) * 128) + 27 * (2 * 4 + 4 * 8)));
+  EXPECT_EQ(totals["convolution_backward_data"].bytes, 4.0 * (2 * (4 + 8) * 128 + 27 * 4 * 8));
   EXPECT_EQ(totals["moments"].bytes, 4.0 * 2 * 4 * 1024);
   EXPECT_EQ(totals["chain"].bytes, 4.0 * 2 * 4 * 128 * (1 + 8));  // eight voxels read for each that is written
   EXPECT_EQ(totals["chain_backward_sums"].bytes, 4.0 * 2 * 4 * 1024 * (1 + 1.0 / 8));

@@ -31,7 +31,8 @@ Machine slow_machine() {
 
 TEST(Planner, ListsEveryGridOnce) {
   for (const auto& [batch, expected] : {std::pair{8, 20}, {7, 19}, {4, 19}, {2, 16}, {1, 10}}) {
-    const std::vector<GridPrice> prices = price_grids(test::small_unet(), slow_machine(), 8, {.batch = batch});
+    const std::vector<GridPrice> prices =
+        price_grids(test::small_unet(), slow_machine(), all_grids(8), {.batch = batch});
     std::set<Shape> seen;
     for (const GridPrice& price : prices) {
       EXPECT_EQ(price.grid.size(), 8);
@@ -46,7 +47,7 @@ TEST(Planner, TheFastestComesFirst) {
   const Network network = test::small_unet();
   const Machine machine = slow_machine();
   const PlanRequest request{.batch = 8};
-  const std::vector<GridPrice> prices = price_grids(network, machine, 8, request);
+  const std::vector<GridPrice> prices = price_grids(network, machine, all_grids(8), request);
   std::set<double> different;
   for (std::size_t i = 0; i < prices.size(); ++i) {
     ASSERT_EQ(prices[i].refused, "") << prices[i].grid.spatial_name();
@@ -70,7 +71,7 @@ TEST(Planner, WhatCannotBeComesLastWithAReason) {
   flat.add("c2", Convolution{.channels = 4});
   flat.add("loss", MeanSquaredError{});
   Machine machine = slow_machine();
-  const std::vector<GridPrice> all = price_grids(flat, machine, 8, {.batch = 8});
+  const std::vector<GridPrice> all = price_grids(flat, machine, all_grids(8), {.batch = 8});
   ASSERT_EQ(all.size(), 20U);
   int refused = 0;
   for (const GridPrice& price : all) {
@@ -93,7 +94,7 @@ TEST(Planner, RespectsTheNodesMemory) {
   Machine machine = slow_machine();
   const PlanRequest request{.batch = 8};
   std::vector<std::int64_t> needed;
-  for (const GridPrice& price : price_grids(network, machine, 8, request)) {
+  for (const GridPrice& price : price_grids(network, machine, all_grids(8), request)) {
     needed.push_back(price.cost.memory_bytes * 4);  // four ranks on a node
   }
   std::ranges::sort(needed);
@@ -102,7 +103,7 @@ TEST(Planner, RespectsTheNodesMemory) {
   EXPECT_LT(limit, needed.back());
   for (const std::int64_t memory : {limit, limit - 1}) {
     machine.node_memory_bytes = memory;
-    const std::vector<GridPrice> prices = price_grids(network, machine, 8, request);
+    const std::vector<GridPrice> prices = price_grids(network, machine, all_grids(8), request);
     std::size_t fitting = 0;
     for (std::size_t i = 0; i < prices.size(); ++i) {
       EXPECT_EQ(prices[i].fits, 4 * prices[i].cost.memory_bytes <= memory) << prices[i].grid.spatial_name();
@@ -136,7 +137,7 @@ TEST(Planner, AGridTakesAsLongAsItsSlowestRank) {
 
 std::map<Shape, double> seconds_of(const Network& network, const Machine& machine, std::int64_t batch = 8) {
   std::map<Shape, double> seconds;
-  for (const GridPrice& price : price_grids(network, machine, 8, {.batch = batch})) {
+  for (const GridPrice& price : price_grids(network, machine, all_grids(8), {.batch = batch})) {
     seconds[shape_of(price.grid)] = price.cost.step.seconds();
   }
   return seconds;
@@ -181,15 +182,16 @@ TEST(Planner, WithoutMessageCostsRanksShareTheWork) {
 TEST(Planner, WhatTheMachineCannotPriceIsRefused) {
   Machine machine = slow_machine();  // four ranks on a node
   machine.network.clear();
-  for (const GridPrice& price : price_grids(test::small_unet(), machine, 8, {.batch = 8})) {
+  for (const GridPrice& price : price_grids(test::small_unet(), machine, all_grids(8), {.batch = 8})) {
     const bool crosses = price.grid.spatial_size() > 4;  // smaller groups lie within a node
-    EXPECT_EQ(price.refused, crosses ? "the machine file says nothing of messages between these ranks" : "");
+    EXPECT_EQ(price.refused, crosses ? "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes" : "");
   }
 }
 
 TEST(Planner, AMachineThatWasNotMeasuredSoIsAnError) {
   EXPECT_EQ(test::message_of<UsageError>([] {
-              price_grids(test::two_convolutions(), test::plain_machine(8), 8, {.batch = 8, .price = {.threads = 3}});
+              price_grids(test::two_convolutions(), test::plain_machine(8), all_grids(8),
+                          {.batch = 8, .price = {.setting = {.threads = 3}}});
             }),
             "plain was not measured with up to 8 rank(s) on a node of 3 thread(s): start calibrate so");
 }

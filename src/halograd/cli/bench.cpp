@@ -116,7 +116,8 @@ void add_scaling(CLI::App& bench, const Communicator& world) {
   command->add_flag("--json", options->json, "one JSON object");
   command->callback([=] {
     const auto report = bench_scaling(world, *options);
-    print(world, options->json ? report.dump(2) : bench_scaling_table(report));
+    if (world.rank() == 0)
+      print(world, options->json ? report.dump(2) : bench_scaling_table(report));  // it has all points
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "halograd/cli/output.hpp"
 #include "halograd/core/error.hpp"
+#include "halograd/core/median.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/perf/accuracy_chart.hpp"
 
@@ -51,10 +52,8 @@ template <typename Error>
 std::string errors_line(const std::string& of, const std::vector<Row>& rows, Error error) {
   std::vector<double> sizes;
   for (const Row& row : rows) sizes.push_back(std::abs((row.*error)()));
-  std::ranges::sort(sizes);
-  const std::size_t half = sizes.size() / 2;
-  const double median = sizes.size() % 2 == 1 ? sizes[half] : (sizes[half - 1] + sizes[half]) / 2;
-  return fmt::format("{}: median error {:.1f} %, largest {:.1f} %", of, 100 * median, 100 * sizes.back());
+  return fmt::format("{}: median error {:.1f} %, largest {:.1f} %", of, 100 * median(sizes),
+                     100 * std::ranges::max(sizes));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ std::vector<std::int64_t> rank_counts(int size) {
   return counts;
 }
 
-/// What is asked for, else the planner's best, else samples cut in depth.
+/// Ranks are taken to share a node. What is asked for, else the planner's best, else samples cut in depth.
 ProcessGrid grid_for(const BenchScalingOptions& options, const Config& config, std::int64_t ranks) {
   if (!options.grids.empty()) {
     const std::vector<ProcessGrid> grids = wanted_grids(options.grids, ranks);
@@ -34,8 +34,9 @@ ProcessGrid grid_for(const BenchScalingOptions& options, const Config& config, s
   }
   if (!options.machine.empty()) {
     PlanRequest request = plan_request(config);
-    request.price.threads = thread_count();
-    const auto prices = price_grids(build_network(config.model), load_machine(options.machine), ranks, request);
+    request.price.setting = {.ranks_on_node = ranks, .threads = thread_count()};
+    const auto prices =
+        price_grids(build_network(config.model), load_machine(options.machine), all_grids(ranks), request);
     if (!prices.empty() && prices.front().refused.empty()) return prices.front().grid;
   }
   return {.data = 1, .depth = ranks};
@@ -46,10 +47,10 @@ Json measure(const Communicator& world, const BenchScalingOptions& options, Conf
   config.train.batch_size = batch;
   const bool takes_part = world.rank() < ranks;
   const Communicator part = world.split(takes_part ? 0 : 1, world.rank());
+  ProcessGrid grid;
+  agree(world, [&] { grid = grid_for(options, config, ranks); });
   Json point;
-  agree(world, [&] {
-    if (!takes_part) return;
-    const ProcessGrid grid = grid_for(options, config, ranks);
+  if (takes_part) {
     log::info("{} rank(s), mini-batch {}, grid {}", ranks, batch, grid_name(grid));
     BenchStepOptions step{.model = options.model, .steps = options.steps, .floor = false, .machine = options.machine};
     step.model.grid = grid.spatial_name();
@@ -63,7 +64,8 @@ Json measure(const Communicator& world, const BenchScalingOptions& options, Conf
              {"samples_per_second", static_cast<double>(batch) / report.at("step_seconds").get<double>()},
              {"peak_rss_bytes", report.at("peak_rss_bytes")}};
     if (report.contains("predicted")) point["predicted"] = report.at("predicted");
-  });
+  }
+  world.barrier();
   return point;
 }
 
@@ -77,15 +79,7 @@ ScalingSeries series_of(const std::string& title, const Json& points) {
                      .measured_seconds = point.at("step_seconds").get<double>()};
     const auto groups = point.at("groups").get<std::int64_t>();
     if (groups > 1) bar.grid += fmt::format(" × {}", groups);
-    if (point.contains("predicted")) {
-      const Json& predicted = point.at("predicted");
-      const auto seconds = [&](const char* key) { return predicted.at(key).get<double>(); };
-      bar.predicted = StepCost{.convolution_seconds = seconds("convolution_seconds"),
-                               .other_seconds = seconds("other_seconds"),
-                               .halo_seconds = seconds("halo_seconds"),
-                               .statistics_seconds = seconds("statistics_seconds"),
-                               .gradient_seconds = seconds("gradient_seconds")};
-    }
+    if (point.contains("predicted")) bar.predicted = step_cost(point.at("predicted"));
     series.points.push_back(std::move(bar));
   }
   return series;

@@ -1,6 +1,7 @@
 #include "halograd/cli/bench_step.hpp"
 
 #include "halograd/cli/plan_figures.hpp"
+#include "halograd/cli/planned_model.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/random.hpp"
@@ -161,18 +162,14 @@ void add_prediction(const Communicator& world, const Plan& plan, const Machine& 
   PlanCost cost;
   agree(world, [&] {
     cost = price(plan, machine,
-                 {.optimizer_slots = optimizer_slots(run.optimizer.kind), .input_slots = 1, .threads = thread_count()});
+                 {.optimizer_slots = optimizer_slots(run.optimizer.kind),
+                  .input_slots = 1,
+                  .setting = {.ranks_on_node = world.ranks_on_node(), .threads = thread_count()}});
   });
-  const double slowest = world.all_reduce_max(cost.step.seconds());
-  const StepCost& step = cost.step;
-  report["predicted"] = {{"step_seconds", slowest},
-                         {"memory_bytes", world.all_reduce_max(cost.memory_bytes)},
-                         {"convolution_seconds", world.all_reduce_max(step.convolution_seconds)},
-                         {"other_seconds", world.all_reduce_max(step.other_seconds)},
-                         {"halo_seconds", world.all_reduce_max(step.halo_seconds)},
-                         {"statistics_seconds", world.all_reduce_max(step.statistics_seconds)},
-                         {"gradient_seconds", world.all_reduce_max(step.gradient_seconds)},
-                         {"interpolated", world.all_reduce_max(step.interpolated)}};
+  std::vector<StepCost> all(static_cast<std::size_t>(world.size()));
+  world.all_gather(&cost.step, sizeof cost.step, all.data());
+  report["predicted"] = to_json(std::ranges::max(all, {}, &StepCost::seconds));
+  report["predicted"]["memory_bytes"] = world.all_reduce_max(cost.memory_bytes);
 }
 
 Config bench_config(const BenchStepOptions& options) {
@@ -197,9 +194,7 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
   if (options.steps == 0) options.steps = large ? 3 : 5;
   const ExecutorOptions run = executor_options(config, world.size());
   std::optional<Machine> machine;
-  agree(world, [&] {
-    if (!options.machine.empty()) machine = load_machine(options.machine);
-  });
+  if (!options.machine.empty()) machine = load_same_machine(world, options.machine);
   if (config.train.batch_size == 0) config.train.batch_size = run.grid.data;
 
   const Measurement measured = measure(world, config, run, options);

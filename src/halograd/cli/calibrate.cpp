@@ -103,7 +103,7 @@ Machine this_machine() {
                           {"cores", fmt::to_string(core_count())},
                           {"memory", format_bytes(static_cast<double>(total_memory_bytes()))},
                           {"halograd", version()}},
-          .node_memory_bytes = available_memory_bytes()};
+          .node_memory_bytes = available_memory_bytes()};  // what is free for training
 }
 
 void calibrate(const Communicator& world, const CalibrateOptions& options) {
@@ -115,24 +115,34 @@ void calibrate(const Communicator& world, const CalibrateOptions& options) {
           subject.grid.size(), world.size());
     }
   }
-  Machine machine;
-  agree(world, [&] { machine = std::filesystem::exists(options.out) ? load_machine(options.out) : this_machine(); });
+  if (list.empty())
+    throw UsageError("nothing to measure: no grid named divides the ranks, or all leave groups without samples");
+  const bool known = world.all_reduce_max(std::int64_t{world.rank() == 0 && std::filesystem::exists(options.out)}) != 0;
+  Machine machine = known ? load_same_machine(world, options.out) : this_machine();
   MachineSetting& setting = setting_of(machine, world.ranks_on_node(), thread_count());
-  setting.baseline_bytes = measure_baseline(world, cosmoflow({.width = 32}), {});
-  setting.overlap = world.ranks_on_node() * thread_count() < core_count() ? 1 : 0;
+  if (setting.baseline_bytes == 0) {
+    setting.baseline_bytes = measure_baseline(world, cosmoflow({.width = 32}), {});
+    // Each rank has a thread that moves messages beside those that compute.
+    setting.overlap = world.ranks_on_node() * (thread_count() + 1) <= core_count() ? 1 : 0;
+  }
   const auto save = [&] {
     fit_rates(setting);
     agree(world, [&] {
       if (world.rank() == 0) save_machine(machine, options.out);
     });
   };
-  if (world.size() > 1 && setting.link.empty()) {
+  const bool between_nodes = !world.on_one_node() && machine.network.empty();
+  if (world.size() > 1 && (setting.link.empty() || between_nodes)) {
     log::info("measuring messages between {} ranks", world.size());
     measure_messages(world, machine, setting);
   }
   for (std::size_t i = 0; i < list.size(); ++i) {
     log::info("measuring {} of {}: {}", i + 1, list.size(), title_of(list[i]));
-    measure(world, list[i], {}, setting);
+    try {
+      measure(world, list[i], {}, setting);
+    } catch (const Error& error) {  // on all ranks alike: this grid is too large for the node, or none of the network
+      log::warn("  left out: {}", error.what());
+    }
     save();
   }
   print(world, fmt::format("{}: {} operations with {} rank(s) on a node of {} thread(s)", options.out,

@@ -18,10 +18,10 @@ std::string price_text(const GridPrice& price) {
 }
 
 /// The best grid that fits. Says what it costs and what the next ones would.
-std::string choose_grid(const Config& config, const Machine& machine, std::int64_t ranks) {
+std::string choose_grid(const Config& config, const Machine& machine, std::int64_t ranks, std::int64_t ranks_on_node) {
   PlanRequest request = plan_request(config);
-  request.price.threads = thread_count();
-  const std::vector<GridPrice> prices = price_grids(build_network(config.model), machine, ranks, request);
+  request.price.setting = {.ranks_on_node = ranks_on_node, .threads = thread_count()};
+  const std::vector<GridPrice> prices = price_grids(build_network(config.model), machine, all_grids(ranks), request);
   if (prices.empty() || !prices.front().refused.empty()) {
     throw UsageError("--grid auto: no grid of {} rank(s) can train a mini-batch of {}{}", ranks,
                      config.train.batch_size, prices.empty() ? "" : ": " + prices.front().refused);
@@ -53,7 +53,8 @@ Config load_planned_config(const Communicator& world, const ConfigOptions& optio
   ConfigOptions whole = options;
   whole.grid = "1x1x1";
   Config config = load_config(world, whole);
-  agree(world, [&] { config.parallel.grid = choose_grid(config, load_machine(machine), world.size()); });
+  const Machine prices = load_same_machine(world, machine);
+  agree(world, [&] { config.parallel.grid = choose_grid(config, prices, world.size(), world.ranks_on_node()); });
   return config;
 }
 

@@ -23,7 +23,7 @@ struct PlanOptions {
   std::vector<std::int64_t> ranks;
   std::vector<std::string> changes;
   std::vector<std::string> grids;
-  std::optional<std::int64_t> threads;
+  SettingChoice setting;
   std::string chart;
   bool all = false;
   bool json = false;
@@ -45,7 +45,7 @@ struct RankAdvice {
 struct Advice {
   Config config;
   Machine machine;
-  std::optional<std::int64_t> threads;
+  SettingChoice setting;
   PaperFigures paper;
   double memory_factor = 1;
   std::vector<RankAdvice> strong;  ///< one mini-batch
@@ -56,15 +56,10 @@ RankAdvice advise(const Advice& advice, const PlanOptions& options, std::int64_t
   Config config = advice.config;
   config.train.batch_size = batch;
   PlanRequest request = plan_request(config);
-  request.price.threads = options.threads;
-  RankAdvice result{ranks, batch, price_grids(build_network(config.model), advice.machine, ranks, request)};
-  if (options.grids.empty()) return result;
-  const std::vector<ProcessGrid> wanted = wanted_grids(options.grids, ranks);
-  std::erase_if(result.grids, [&](const GridPrice& price) {
-    return std::ranges::none_of(wanted,
-                                [&](const ProcessGrid& grid) { return grid.spatial() == price.grid.spatial(); });
-  });
-  return result;
+  request.price.setting = options.setting;
+  const std::vector<ProcessGrid> grids = wanted_grids(options.grids, ranks);
+  if (grids.empty()) throw UsageError("--grid names none that divides {} rank(s)", ranks);
+  return {ranks, batch, price_grids(build_network(config.model), advice.machine, grids, request)};
 }
 
 /// Throws where no grid of any number of ranks fits, with the nearest that would do.
@@ -86,7 +81,7 @@ void require_one(const Advice& advice) {
                      refused.empty() ? "a mini-batch below the groups leaves groups without samples" : refused);
   }
   const auto per_rank = static_cast<double>(
-      advice.machine.memory_of_rank(advice.machine.setting_for(least->grid.size(), advice.threads)));
+      advice.machine.memory_of_rank(advice.machine.setting_for(least->grid.size(), advice.setting)));
   const double times = static_cast<double>(least->cost.memory_bytes) / per_rank;
   const auto ranks =
       least->grid.size() * static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(times) + 1));
@@ -100,7 +95,7 @@ void require_one(const Advice& advice) {
 Advice advise(const PlanOptions& options) {
   Advice advice{.config = config_of(options.model),
                 .machine = load_machine(options.machine, options.changes),
-                .threads = options.threads};
+                .setting = options.setting};
   if (advice.config.train.batch_size == 0) advice.config.train.batch_size = std::ranges::max(options.ranks);
   const std::int64_t batch = advice.config.train.batch_size;
   advice.paper = paper_figures(build_network(advice.config.model));
@@ -202,22 +197,14 @@ nlohmann::ordered_json to_json(const RankAdvice& advice) {
       grids.push_back({{"grid", price.grid.spatial_name()}, {"refused", price.refused}});
       continue;
     }
-    const StepCost& step = price.cost.step;
-    grids.push_back({{"grid", price.grid.spatial_name()},
-                     {"groups", price.grid.data},
-                     {"fits", price.fits},
-                     {"best", price.fits && &price == &advice.grids.front()},
-                     {"memory_bytes", price.cost.memory_bytes},
-                     {"step_seconds", step.seconds()},
-                     {"convolution_seconds", step.convolution_seconds},
-                     {"other_seconds", step.other_seconds},
-                     {"halo_seconds", step.halo_seconds},
-                     {"statistics_seconds", step.statistics_seconds},
-                     {"gradient_seconds", step.gradient_seconds},
-                     {"data_seconds", step.data_seconds},
-                     {"hidden_seconds", step.hidden_seconds},
-                     {"interpolated", step.interpolated},
-                     {"samples_per_second", samples_per_second(advice, price)}});
+    nlohmann::ordered_json grid{{"grid", price.grid.spatial_name()},
+                                {"groups", price.grid.data},
+                                {"fits", price.fits},
+                                {"best", price.fits && &price == &advice.grids.front()},
+                                {"memory_bytes", price.cost.memory_bytes}};
+    grid.update(to_json(price.cost.step));
+    grid["samples_per_second"] = samples_per_second(advice, price);
+    grids.push_back(std::move(grid));
   }
   return {{"ranks", advice.ranks}, {"batch", advice.batch}, {"grids", std::move(grids)}};
 }
@@ -279,7 +266,8 @@ void add_plan_command(CLI::App& app, const Communicator& world) {
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   command->add_option("--grid", options->grids, "only these, as 2x1x1,1x2x1 (default: all)")->delimiter(',');
-  command->add_option("--threads", options->threads, "of each rank (default: the most that were measured)");
+  command->add_option("--ranks-on-node", options->setting.ranks_on_node, "(default: the most that were measured)");
+  command->add_option("--threads", options->setting.threads, "of each rank (default: the most that were measured)");
   command->add_option("--chart", options->chart, "draws strong and weak scaling into this SVG file");
   command->add_flag("--all", options->all, "lists every grid");
   command->add_flag("--json", options->json, "one JSON object");

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace halograd {
 
 PlanRequest plan_request(const Config& config) {
@@ -25,6 +27,43 @@ std::vector<ProcessGrid> wanted_grids(const std::vector<std::string>& texts, std
     if (ranks % parts == 0) grids.push_back(ProcessGrid::parse(text, ranks));
   }
   return grids;
+}
+
+Machine load_same_machine(const Communicator& world, const std::string& file) {
+  std::string text;
+  agree(world, [&] {
+    if (world.rank() == 0) text = to_json(load_machine(file)).dump();
+  });
+  return machine_from_json(nlohmann::ordered_json::parse(world.all_gather(text).front()));
+}
+
+namespace {
+
+struct NamedPart {
+  const char* name;
+  double StepCost::*part;
+};
+constexpr std::array<NamedPart, 8> step_parts{{{"convolution_seconds", &StepCost::convolution_seconds},
+                                               {"other_seconds", &StepCost::other_seconds},
+                                               {"halo_seconds", &StepCost::halo_seconds},
+                                               {"statistics_seconds", &StepCost::statistics_seconds},
+                                               {"gradient_seconds", &StepCost::gradient_seconds},
+                                               {"data_seconds", &StepCost::data_seconds},
+                                               {"hidden_seconds", &StepCost::hidden_seconds},
+                                               {"interpolated", &StepCost::interpolated}}};
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const StepCost& step) {
+  nlohmann::ordered_json json{{"step_seconds", step.seconds()}};
+  for (const NamedPart& each : step_parts) json[each.name] = step.*each.part;
+  return json;
+}
+
+StepCost step_cost(const nlohmann::ordered_json& json) {
+  StepCost step;
+  for (const NamedPart& each : step_parts) step.*each.part = json.at(each.name).get<double>();
+  return step;
 }
 
 std::string grid_name(const ProcessGrid& grid) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include "halograd/comm/communicator.hpp"
 #include "halograd/perf/planner.hpp"
 #include "halograd/train/config.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <vector>
@@ -13,6 +16,13 @@ PlanRequest plan_request(const Config& config);
 
 /// The spatial grids named in `texts` ("2x1x1") on `ranks` ranks, those that divide them; none named: all.
 std::vector<ProcessGrid> wanted_grids(const std::vector<std::string>& texts, std::int64_t ranks);
+
+/// Collective. As load_machine, by rank 0, who tells the others: each node may have files of its own.
+Machine load_same_machine(const Communicator& world, const std::string& file);
+
+/// A step's parts as reports name them: "convolution_seconds", …
+nlohmann::ordered_json to_json(const StepCost& step);
+StepCost step_cost(const nlohmann::ordered_json& json);
 
 /// "2x1x1", with several groups "2x1x1 × 4".
 std::string grid_name(const ProcessGrid& grid);

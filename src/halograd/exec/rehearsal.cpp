@@ -39,14 +39,16 @@ Plan without_messages(const Plan& plan, std::vector<std::size_t>& kept) {
 
 }  // namespace
 
-Rehearsal::Rehearsal(const Plan& plan, Backend backend, const OptimizerOptions& optimizer) : steps_(plan.steps.size()) {
+Rehearsal::Rehearsal(const Plan& plan, Backend backend, const OptimizerOptions& optimizer, int ranks_on_node)
+    : steps_(plan.steps.size()) {
   if (plan.mode != Mode::train) throw UsageError("only a plan that trains can be rehearsed");
   const std::int64_t bytes = plan.arena_bytes + plan.input_bytes() + plan.label_bytes() +
                              plan.parameter_bytes(optimizer_slots(optimizer.kind));
-  if (bytes > available_memory_bytes()) {
-    throw ResourceError("a rank of grid {} with {} samples needs {}, but the node has {} left",
+  const std::int64_t available = available_memory_bytes() / ranks_on_node;
+  if (bytes > available) {
+    throw ResourceError("a rank of grid {} with {} samples needs {}, but the node has {} left for each of its ranks",
                         plan.grid.spatial_name(), plan.samples.count, format_bytes(static_cast<double>(bytes)),
-                        format_bytes(static_cast<double>(available_memory_bytes())));
+                        format_bytes(static_cast<double>(available)));
   }
   const Plan local = without_messages(plan, kept_);
   parameters_.emplace(local);

@@ -13,9 +13,9 @@ namespace halograd {
 /// its steps takes. Margins hold zeros and statistics are this rank's own, so that what it computes means nothing.
 class Rehearsal {
 public:
-  /// Makes the kernels and reserves the memory that the rank would need. Throws ResourceError where the node has less,
-  /// UsageError for a plan that does not train.
-  Rehearsal(const Plan& plan, Backend backend, const OptimizerOptions& optimizer);
+  /// Makes the kernels and reserves the memory that the rank would need. Throws ResourceError where the node has less
+  /// for each of so many ranks that rehearse at once, UsageError for a plan that does not train.
+  Rehearsal(const Plan& plan, Backend backend, const OptimizerOptions& optimizer, int ranks_on_node = 1);
   Rehearsal(const Rehearsal&) = delete;
   Rehearsal& operator=(const Rehearsal&) = delete;
 

@@ -1,6 +1,7 @@
 #include "halograd/perf/accuracy_chart.hpp"
 
 #include "halograd/core/error.hpp"
+#include "halograd/core/median.hpp"
 #include "halograd/perf/svg.hpp"
 
 #include <algorithm>
@@ -51,14 +52,12 @@ std::string summary(const std::vector<AccuracyPoint>& points) {
   std::vector<double> errors;
   errors.reserve(points.size());
   for (const AccuracyPoint& point : points) errors.push_back(std::abs(error_percent(point)));
-  std::sort(errors.begin(), errors.end());
-  const std::size_t half = errors.size() / 2;
-  const double median = errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
+  const double largest = std::ranges::max(errors);
   const auto within = [&](double limit) {
     return std::count_if(errors.begin(), errors.end(), [&](double error) { return error <= limit; });
   };
-  return fmt::format("median of errors {:.1f} %, largest {:.{}f} %; within ±8 %: {} of {}, within ±20 %: {}", median,
-                     errors.back(), errors.back() < 100 ? 1 : 0, within(8), errors.size(), within(20));
+  return fmt::format("median of errors {:.1f} %, largest {:.{}f} %; within ±8 %: {} of {}, within ±20 %: {}",
+                     median(errors), largest, largest < 100 ? 1 : 0, within(8), errors.size(), within(20));
 }
 
 std::string_view colour_of(double error) {

@@ -1,6 +1,7 @@
 #include "halograd/perf/calibration.hpp"
 
 #include "halograd/core/error.hpp"
+#include "halograd/core/median.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/exec/executor.hpp"
@@ -19,12 +20,6 @@
 
 namespace halograd {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 bool knows_all(const Plan& plan, const MachineSetting& setting) {
   return std::ranges::all_of(plan.steps, [&](const Step& step) {
@@ -142,7 +137,7 @@ bool measure_plans(const Communicator& ranks, const std::vector<Plan>& plans, co
       rank < plans.size() && plans.size() >= static_cast<std::size_t>(ranks.size()) ? plans[rank] : plans.front();
   if (ranks.all_reduce_max(std::int64_t{knows_all(plan, setting) ? 0 : 1}) == 0) return false;
   std::optional<Rehearsal> rehearsal;
-  agree(ranks, [&] { rehearsal.emplace(plan, options.backend, options.optimizer); });
+  agree(ranks, [&] { rehearsal.emplace(plan, options.backend, options.optimizer, ranks.ranks_on_node()); });
   const std::vector<std::vector<double>> runs = rehearse(ranks, options, *rehearsal);
   double load = 0;
   agree(ranks, [&] { load = load_seconds(plan, options.backend); });

@@ -21,7 +21,7 @@ struct CalibrationOptions {
 
 /// Collective over all ranks of a job, before anything else is measured. What a process holds beside what a plan
 /// counts: code, libraries, compiled kernels, threads, MPI's memory, in bytes, of the largest rank. Trains `network`, a
-/// small one, cut in depth over the ranks.
+/// small one, a sample on each rank.
 std::int64_t measure_baseline(const Communicator& world, const Network& network, const CalibrationOptions& options);
 
 /// Collective over the ranks that will share a node in the runs to be predicted. Every rank rehearses its plan, all at

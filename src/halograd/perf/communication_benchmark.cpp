@@ -58,7 +58,7 @@ double slowest_median(const Communicator& ranks, bool takes_part, const std::fun
   seconds.reserve(static_cast<std::size_t>(runs));
   ranks.barrier();
   for (int run = 0; takes_part && run < static_cast<int>(runs); ++run) seconds.push_back(seconds_of(action));
-  return ranks.all_reduce_max(takes_part ? perf::median(std::move(seconds)) : 0.0);
+  return ranks.all_reduce_max(takes_part ? median(std::move(seconds)) : 0.0);
 }
 
 /// Square, or twice as wide as high.

@@ -73,8 +73,11 @@ double interpolated_seconds(const KernelRate& rate, const Operation& operation) 
   return rate.overhead_seconds + std::max(computing, moving);
 }
 
+/// How much larger or smaller than all its measured relatives an operation may be to be priced by them.
+constexpr double farthest = 8;
+
 /// From measured operations that differ in extents alone: between the next smaller and the next larger one in flops (or
-/// bytes, where there are none) on logarithms, else in proportion to the only neighbour.
+/// bytes, where there are none) on logarithms, else in proportion to a neighbour that is not too far.
 std::optional<double> relatives_seconds(const MachineSetting& setting, const std::string& family,
                                         const Operation& operation) {
   const auto work_of = [](double flops, double bytes) { return flops > 0 ? flops : bytes; };
@@ -92,6 +95,7 @@ std::optional<double> relatives_seconds(const MachineSetting& setting, const std
   if (below.first == 0 && above.first == 0) return std::nullopt;
   if (below.first == 0 || above.first == 0 || below.first == above.first) {
     const auto& [known, seconds] = below.first > 0 ? below : above;
+    if (work > farthest * known || known > farthest * work) return std::nullopt;
     return seconds * work / known;
   }
   const double share = std::log(work / below.first) / std::log(above.first / below.first);
@@ -117,25 +121,17 @@ std::int64_t Walk::group_begin() const {
   return plan_.rank / plan_.grid.spatial_size() * plan_.grid.spatial_size();
 }
 
-/// Phases follow one another. A phase's messages within the node go at once with those to other nodes; each sort, one
-/// after the other: they share this rank's memory and its one lane, or its one adapter.
+/// Phases follow one another, and so do a phase's messages, which one thread packs and unpacks: the paper's Σ 2·SR.
 double Walk::exchange(const ExchangePlan& exchange) const {
   double seconds = 0;
   for (const std::vector<Transfer>& phase : exchange.phases) {
-    double near = 0;
-    double far = 0;
     for (const Transfer& transfer : phase) {
       const auto bytes = static_cast<double>(
           std::max(exchange.message_bytes(transfer.send_box), exchange.message_bytes(transfer.receive_box)));
       const bool same_node =
           (group_begin() + transfer.peer) / setting_.ranks_on_node == plan_.rank / setting_.ranks_on_node;
-      if (same_node) {
-        near += message_seconds(setting_.link, bytes);
-      } else {
-        far += message_seconds(machine_.network, bytes);
-      }
+      seconds += message_seconds(same_node ? setting_.link : machine_.network, bytes);
     }
-    seconds += std::max(near, far);
   }
   return seconds;
 }
@@ -251,7 +247,7 @@ std::int64_t kernel_bytes(const Plan& plan, const MachineSetting& setting) {
 }  // namespace
 
 PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& options) {
-  const MachineSetting& setting = machine.setting_for(plan.grid.size(), options.threads);
+  const MachineSetting& setting = machine.setting_for(plan.grid.size(), options.setting);
   PlanCost cost = Walk(plan, machine, setting, options.input_slots > 1).run();
   cost.memory_bytes =
       setting.baseline_bytes + plan.arena_bytes + options.input_slots * (plan.input_bytes() + plan.label_bytes()) +

@@ -43,15 +43,15 @@ struct PlanCost {
 struct PriceOptions {
   int optimizer_slots = 2;  ///< see Plan::parameter_bytes
   int input_slots = 2;  ///< of training: another thread converts the next mini-batch into the second; of 1: nobody does
-  std::optional<std::int64_t> threads;  ///< of each rank; default: see Machine::setting_for
+  SettingChoice setting;
 };
 
-/// Prices one rank's plan: walks its steps with two clocks, of computing and of each lane of messages, as the executor
-/// runs them. A message starts when its start step is reached and the lane is free; a wait ends when the message has
-/// ended. Of that the paper's formula (section III-C) is what remains where each layer's halo is awaited behind its
-/// main part, and gradients behind the whole backward pass:
-/// FP = max{Comp(main), Σ_d 2·SR(halo_d)} + Comp(halo), Cost = Σ FP + max{Σ (BD + BF), Σ AR}.
-/// A pure function. Throws UsageError where the machine has no figure for something that the plan does.
+/// Prices one rank's plan: walks its steps with three clocks, of computing and of the two lanes of messages, as the
+/// executor runs them. A message starts when its start step is reached and the lane is free; a wait ends when the
+/// message has ended. Of that the paper's formula (section III-C) is what remains where each layer's halo is awaited
+/// behind its main part, and gradients behind the whole backward pass: FP = max{Comp(main), Σ_d 2·SR(halo_d)} +
+/// Comp(halo), Cost = Σ FP + max{Σ (BD + BF), Σ AR}. A pure function. Throws UsageError where the machine has no figure
+/// for something that the plan does.
 PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& options = {});
 
 }  // namespace halograd

@@ -25,13 +25,6 @@ SizedSamples by_size(const std::string& what, std::span<const MessageSample> sam
   return result;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 std::optional<double> place_break(double below, double above, const std::function<double(double)>& gap) {
   const bool grows_below = gap(below) >= 0;
   const bool grows_above = gap(above) >= 0;

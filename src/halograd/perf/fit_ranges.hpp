@@ -1,5 +1,6 @@
 #pragma once
 
+#include "halograd/core/median.hpp"
 #include "halograd/perf/fit.hpp"
 
 #include <algorithm>
@@ -29,8 +30,6 @@ struct SizedSamples {
 
 /// Throws UsageError, naming `what` is fitted, for samples that can't be and for fewer than two sizes.
 SizedSamples by_size(const std::string& what, std::span<const MessageSample> samples);
-
-double median(std::vector<double> values);
 
 /// From where on, between two measured sizes, the upper of two ranges holds: `gap(bytes)` is what it costs more than
 /// the lower. Where the two meet, else the middle; nothing where the upper would cost less at both sizes.

@@ -71,7 +71,7 @@ public:
     const Line without = with_overhead(0);
     const double overhead = valley(0, longest_, 60, [&](double value) { return with_overhead(value).deviation; });
     const Line line = with_overhead(overhead);
-    return no_worse(without.deviation, line.deviation) ? without : line;
+    return without.slope > 0 && no_worse(without.deviation, line.deviation) ? without : line;
   }
 
 private:
@@ -211,7 +211,7 @@ KernelRate fit_rate(std::span<const KernelSample> samples) {
   return {.overhead_seconds = best.line.overhead,
           .flops_per_second = rate_of(best.line.slope * best.flop_weight),
           .bytes_per_second = rate_of(best.line.slope * best.byte_weight),
-          .error = perf::median(std::move(deviations))};
+          .error = median(std::move(deviations))};
 }
 
 }  // namespace halograd

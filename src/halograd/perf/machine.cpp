@@ -27,23 +27,29 @@ const KernelRate& MachineSetting::rate(const std::string& kind) const {
       kind, ranks_on_node);
 }
 
-const MachineSetting& Machine::setting_for(std::int64_t ranks, std::optional<std::int64_t> threads) const {
+const MachineSetting& Machine::setting_for(std::int64_t ranks, const SettingChoice& wanted) const {
   const MachineSetting* best = nullptr;
   for (const MachineSetting& setting : settings) {
-    if (setting.ranks_on_node > ranks || (threads && setting.threads != *threads)) continue;
+    if (setting.ranks_on_node > ranks) continue;
+    if (wanted.ranks_on_node && setting.ranks_on_node != *wanted.ranks_on_node) continue;
+    if (wanted.threads && setting.threads != *wanted.threads) continue;
     if (best == nullptr ||
         std::pair(setting.ranks_on_node, setting.threads) >= std::pair(best->ranks_on_node, best->threads)) {
       best = &setting;
     }
   }
   if (best != nullptr) return *best;
-  throw UsageError("{} was not measured with up to {} rank(s) on a node{}: start calibrate so", name, ranks,
-                   threads ? fmt::format(" of {} thread(s)", *threads) : "");
+  throw UsageError("{} was not measured with {} rank(s) on a node{}: start calibrate so", name,
+                   wanted.ranks_on_node ? fmt::to_string(*wanted.ranks_on_node) : fmt::format("up to {}", ranks),
+                   wanted.threads ? fmt::format(" of {} thread(s)", *wanted.threads) : "");
 }
 
 double message_seconds(const Link& link, double bytes) {
   if (bytes <= 0) return 0;
-  if (link.empty()) throw UsageError("the machine file says nothing of messages between these ranks");
+  if (link.empty())
+    throw UsageError(
+        "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, "
+        "or over two nodes");
   const auto above = std::ranges::upper_bound(link, bytes, {}, &LinkRange::from_bytes);
   const LinkRange& range = *std::prev(above);
   return range.latency_seconds + bytes / range.bytes_per_second;
@@ -51,7 +57,11 @@ double message_seconds(const Link& link, double bytes) {
 
 double reduction_seconds(const ReductionFit& fit, double bytes, std::int64_t ranks) {
   if (ranks <= 1 || bytes <= 0) return 0;
-  if (fit.empty()) throw UsageError("the machine file says nothing of sums over {} ranks", ranks);
+  if (fit.empty())
+    throw UsageError(
+        "the machine file says nothing of sums over {} ranks: start calibrate with as many on a node, or over two "
+        "nodes",
+        ranks);
   const auto above = std::ranges::upper_bound(fit, bytes, {}, &ReductionRange::from_bytes);
   const ReductionRange& range = *std::prev(above);
   return std::exp2(range.constant + range.bytes_exponent * std::log2(bytes) +

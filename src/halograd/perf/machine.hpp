@@ -11,7 +11,7 @@
 
 namespace halograd {
 
-/// What an operation of one kind costs where its very shape was not measured:
+/// What an operation of one kind costs where neither its very shape nor one that differs in extents alone was measured:
 /// overhead + max(flops / flops_per_second, bytes / bytes_per_second). A rate of 0: that part costs nothing.
 struct KernelRate {
   double overhead_seconds = 0;
@@ -68,6 +68,12 @@ struct MachineSetting {
   [[nodiscard]] const KernelRate& rate(const std::string& kind) const;
 };
 
+/// What is known of a run to be priced: where its ranks are, and their threads.
+struct SettingChoice {
+  std::optional<std::int64_t> ranks_on_node;
+  std::optional<std::int64_t> threads;  ///< of each rank
+};
+
 /// What a machine costs: measured by `calibrate`, or written down from data sheets. The file that `calibrate --out`
 /// writes and `plan --machine` reads.
 struct Machine {
@@ -84,8 +90,8 @@ struct Machine {
     return rank_memory_bytes > 0 ? rank_memory_bytes : node_memory_bytes / setting.ranks_on_node;
   }
   /// How a run of `ranks` fills nodes: the setting with the most ranks on a node that it can fill, of those the one
-  /// with `threads` or, by default, the most threads. Throws UsageError where there is none.
-  [[nodiscard]] const MachineSetting& setting_for(std::int64_t ranks, std::optional<std::int64_t> threads = {}) const;
+  /// with `wanted`'s figures or, where it has none, the most threads. Throws UsageError where there is none.
+  [[nodiscard]] const MachineSetting& setting_for(std::int64_t ranks, const SettingChoice& wanted = {}) const;
 };
 
 /// Seconds of a message; that of no bytes takes none. Throws UsageError where the link is not known.

@@ -47,16 +47,18 @@ GridPrice price_grid(const Network& network, const Machine& machine, const Proce
     if (cost.step.seconds() >= result.cost.step.seconds()) result.cost = std::move(cost);
     result.cost.memory_bytes = memory;
   }
-  const MachineSetting& setting = machine.setting_for(grid.size(), request.price.threads);
+  const MachineSetting& setting = machine.setting_for(grid.size(), request.price.setting);
   result.fits = result.cost.memory_bytes <= machine.memory_of_rank(setting);
   return result;
 }
 
-std::vector<GridPrice> price_grids(const Network& network, const Machine& machine, std::int64_t ranks,
-                                   const PlanRequest& request) {
-  static_cast<void>(machine.setting_for(ranks, request.price.threads));  // no grid could be priced
+std::vector<GridPrice> price_grids(const Network& network, const Machine& machine,
+                                   const std::vector<ProcessGrid>& grids, const PlanRequest& request) {
+  for (const ProcessGrid& grid : grids) {  // else none could be priced
+    static_cast<void>(machine.setting_for(grid.size(), request.price.setting));
+  }
   std::vector<GridPrice> prices;
-  for (const ProcessGrid& grid : all_grids(ranks)) {
+  for (const ProcessGrid& grid : grids) {
     if (grid.data > request.batch) continue;  // groups without samples
     try {
       prices.push_back(price_grid(network, machine, grid, request));

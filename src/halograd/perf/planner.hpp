@@ -36,10 +36,11 @@ struct GridPrice {
   std::string refused;
 };
 
-/// Every grid of `ranks` ranks that leaves no group without samples, the fastest that fits first, then what does not
-/// fit, then what can't be. A pure function. Throws UsageError where the machine has no setting for so many ranks.
-std::vector<GridPrice> price_grids(const Network& network, const Machine& machine, std::int64_t ranks,
-                                   const PlanRequest& request);
+/// Those of `grids`, all of as many ranks, that leave no group without samples, the fastest that fits first, then what
+/// does not fit, then what can't be. A pure function. Throws UsageError where the machine has no setting for so many
+/// ranks.
+std::vector<GridPrice> price_grids(const Network& network, const Machine& machine,
+                                   const std::vector<ProcessGrid>& grids, const PlanRequest& request);
 
 /// One grid.
 GridPrice price_grid(const Network& network, const Machine& machine, const ProcessGrid& grid,

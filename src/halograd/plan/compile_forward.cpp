@@ -107,7 +107,8 @@ void Compiler::emit_convolution(std::size_t stage) {
   unit.dx = at.input_gradient.buffer;
   unit.dy = out.gradient.buffer;
   unit.bytes = bytes_of(at.input, plan_.samples.count, layer.in.channels) +
-               bytes_of(out.home, plan_.samples.count, layer.out.channels);
+               bytes_of(out.home, plan_.samples.count, layer.out.channels) +
+               4.0 * static_cast<double>(layer.in.channels * layer.out.channels * window.kernel.volume());
   at.unit = static_cast<int>(plan_.convolutions.size());
   plan_.convolutions.push_back(unit);
   if (idle()) return;

@@ -42,7 +42,7 @@ struct ConvolutionUnit {
   std::string name;
   std::variant<Conv3dDesc, Deconv3dDesc> desc;
   double forward_flops = 0;  ///< those of either backward pass, too
-  double bytes = 0;          ///< of x and y, which any of the three passes reads or writes
+  double bytes = 0;          ///< of x, y and the weights, which any of the three passes reads or writes
   int weight = no_parameter;
   BufferId x = no_buffer;
   BufferId y = no_buffer;
