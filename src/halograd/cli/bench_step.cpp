@@ -198,7 +198,9 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
   const ExecutorOptions run = executor_options(config, world.size());
   std::optional<Machine> machine;
   agree(world, [&] {
-    if (!options.machine.empty()) machine = load_machine(options.machine);
+    if (options.machine.empty()) return;
+    machine = load_machine(options.machine);
+    static_cast<void>(machine->setting_for(world.size(), thread_count()));  // said before anything is measured
   });
   if (config.train.batch_size == 0) config.train.batch_size = run.grid.data;
 

@@ -17,4 +17,8 @@ std::vector<ProcessGrid> wanted_grids(const std::vector<std::string>& texts, std
 /// "2x1x1", with several groups "2x1x1 × 4".
 std::string grid_name(const ProcessGrid& grid);
 
+/// Throws UsageError: what the grid of the least memory needs, what the machine has, and the nearest that would do.
+[[noreturn]] void refuse_all_grids(const Config& config, const Machine& machine,
+                                   const std::vector<GridPrice>& too_large, const PlanRequest& request);
+
 }  // namespace halograd
