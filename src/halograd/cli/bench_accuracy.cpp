@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 namespace halograd {
@@ -27,18 +28,22 @@ struct Row {
 
 Row read_row(const std::string& file) {
   std::ifstream in(file);
-  if (!in) throw DataError("{}: no such file, or not readable", file);
+  if (!in || std::filesystem::is_directory(file)) throw DataError("{}: no such file, or not readable", file);
   try {
     const auto report = nlohmann::json::parse(in);
     const auto& predicted = report.at("predicted");
     const auto text = [&](const char* key) { return report.at(key).get<std::string>(); };
     const auto count = [&](const char* key) { return report.at(key).get<std::int64_t>(); };
-    return {.name = fmt::format("{} {}, batch {}, {} on {}", text("model"), count("width"), count("batch"),
+    Row row{.name = fmt::format("{} {}, batch {}, {} on {}", text("model"), count("width"), count("batch"),
                                 text("grid"), count("ranks")),
             .measured = report.at("step_seconds").get<double>(),
             .predicted = predicted.at("step_seconds").get<double>(),
             .measured_bytes = report.at("peak_rss_bytes").get<double>(),
             .predicted_bytes = predicted.at("memory_bytes").get<double>()};
+    for (const double figure : {row.measured, row.predicted, row.measured_bytes, row.predicted_bytes}) {
+      if (!(figure > 0)) throw DataError("{}: its seconds and bytes must be above 0, and one is {}", file, figure);
+    }
+    return row;
   } catch (const nlohmann::json::exception& error) {
     throw DataError("{}: no report of `bench step --machine FILE --json` ({})", file, error.what());
   }
@@ -59,6 +64,7 @@ std::string errors_line(const std::string& of, const std::vector<Row>& rows, Err
 }  // namespace
 
 std::string bench_accuracy(const Communicator& world, const BenchAccuracyOptions& options) {
+  if (!options.chart.empty() && world.rank() == 0) require_writable(options.chart);
   std::vector<Row> rows;
   for (const std::string& file : options.reports) rows.push_back(read_row(file));
   std::vector<std::vector<std::string>> table{

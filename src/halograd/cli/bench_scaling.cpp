@@ -26,10 +26,13 @@ std::vector<std::int64_t> rank_counts(int size) {
 }
 
 /// Ranks are taken to share a node. What is asked for, else the planner's best, else samples cut in depth.
-ProcessGrid grid_for(const BenchScalingOptions& options, const Config& config, std::int64_t ranks) {
+ProcessGrid grid_for(const BenchScalingOptions& options, Config config, std::int64_t ranks, std::int64_t batch) {
+  config.train.batch_size = batch;
   if (!options.grids.empty()) {
     const std::vector<ProcessGrid> grids = wanted_grids(options.grids, ranks);
-    if (grids.empty()) throw UsageError("--grid names none that divides {} rank(s)", ranks);
+    if (grids.empty())
+      throw UsageError("--grid names none that divides {} rank(s): it must name one for each of 1, 2, 4 … ranks",
+                       ranks);
     return std::ranges::max(grids, {}, &ProcessGrid::spatial_size);
   }
   if (!options.machine.empty()) {
@@ -37,18 +40,27 @@ ProcessGrid grid_for(const BenchScalingOptions& options, const Config& config, s
     request.price.setting = {.ranks_on_node = ranks, .threads = thread_count()};
     const auto prices =
         price_grids(build_network(config.model), load_machine(options.machine), all_grids(ranks), request);
-    if (!prices.empty() && prices.front().refused.empty()) return prices.front().grid;
+    if (!prices.empty() && !prices.front().refused.empty()) {
+      throw UsageError("{}: no step on {} rank(s) can be predicted: {}", options.machine, ranks,
+                       prices.front().refused);
+    }
+    if (!prices.empty()) return prices.front().grid;
   }
   return {.data = 1, .depth = ranks};
 }
 
-Json measure(const Communicator& world, const BenchScalingOptions& options, Config config, std::int64_t ranks,
-             std::int64_t batch) {
-  config.train.batch_size = batch;
+/// So many of the ranks, with a mini-batch, on a grid.
+struct Run {
+  ProcessGrid grid;
+  std::int64_t batch = 1;
+};
+
+/// The first ranks measure; what they found is then known to all.
+Json measure(const Communicator& world, const BenchScalingOptions& options, const Run& run) {
+  const auto& [grid, batch] = run;
+  const std::int64_t ranks = grid.size();
   const bool takes_part = world.rank() < ranks;
   const Communicator part = world.split(takes_part ? 0 : 1, world.rank());
-  ProcessGrid grid;
-  agree(world, [&] { grid = grid_for(options, config, ranks); });
   Json point;
   if (takes_part) {
     log::info("{} rank(s), mini-batch {}, grid {}", ranks, batch, grid_name(grid));
@@ -65,8 +77,7 @@ Json measure(const Communicator& world, const BenchScalingOptions& options, Conf
              {"peak_rss_bytes", report.at("peak_rss_bytes")}};
     if (report.contains("predicted")) point["predicted"] = report.at("predicted");
   }
-  world.barrier();
-  return point;
+  return Json::parse(world.all_gather(point.dump()).front());
 }
 
 ScalingSeries series_of(const std::string& title, const Json& points) {
@@ -91,11 +102,20 @@ Json bench_scaling(const Communicator& world, const BenchScalingOptions& options
   const Config config = config_of(options.model);
   const std::vector<std::int64_t> counts = rank_counts(world.size());
   const std::int64_t batch = config.train.batch_size > 0 ? config.train.batch_size : 1;
+  std::vector<Run> strong;
+  std::vector<Run> weak;
+  agree(world, [&] {  // before the first is measured, so that what is wrong with the last is said at once
+    if (!options.chart.empty() && world.rank() == 0) require_writable(options.chart);
+    if (options.steps < 0) throw UsageError("--steps is {}; it must not be negative", options.steps);
+    for (const std::int64_t ranks : counts) {
+      strong.push_back({grid_for(options, config, ranks, batch), batch});
+      weak.push_back({grid_for(options, config, ranks, batch * ranks), batch * ranks});
+    }
+  });
   Json report{
       {"model", config.model.name}, {"width", config.model.width}, {"strong", Json::array()}, {"weak", Json::array()}};
-  for (const std::int64_t ranks : counts) report["strong"].push_back(measure(world, options, config, ranks, batch));
-  for (const std::int64_t ranks : counts)
-    report["weak"].push_back(measure(world, options, config, ranks, batch * ranks));
+  for (const Run& run : strong) report["strong"].push_back(measure(world, options, run));
+  for (const Run& run : weak) report["weak"].push_back(measure(world, options, run));
   if (!options.chart.empty() && world.rank() == 0) {
     write_text(options.chart,
                scaling_chart(model_title(config.model),

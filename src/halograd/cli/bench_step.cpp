@@ -194,7 +194,13 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
   if (options.steps == 0) options.steps = large ? 3 : 5;
   const ExecutorOptions run = executor_options(config, world.size());
   std::optional<Machine> machine;
-  if (!options.machine.empty()) machine = load_same_machine(world, options.machine);
+  if (!options.machine.empty()) {
+    machine = load_same_machine(world, options.machine);
+    agree(world, [&] {  // said before anything is measured
+      static_cast<void>(
+          machine->setting_for(world.size(), {.ranks_on_node = world.ranks_on_node(), .threads = thread_count()}));
+    });
+  }
   if (config.train.batch_size == 0) config.train.batch_size = run.grid.data;
 
   const Measurement measured = measure(world, config, run, options);

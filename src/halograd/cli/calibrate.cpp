@@ -69,6 +69,46 @@ std::string title_of(const Subject& subject) {
                      subject.config.train.batch_size, subject.grid.spatial_name(), subject.grid.size());
 }
 
+/// Why the network can't be split so; nothing where it can.
+std::optional<std::string> refusal(const Subject& subject) {
+  try {
+    const Network network = build_network(subject.config.model);
+    for (const std::int64_t rank : telling_ranks(subject.grid)) {
+      static_cast<void>(plan_for(network, subject.grid, rank, plan_request(subject.config)));
+    }
+    return std::nullopt;
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+/// What can be measured of what is asked for. Throws UsageError where that is nothing.
+std::vector<Subject> measurable_subjects(const CalibrateOptions& options, int ranks) {
+  std::vector<Subject> list;
+  std::vector<std::string> refused;
+  for (Subject& subject : subjects(options, ranks)) {
+    if (subject.grid.size() < ranks) {
+      throw UsageError(
+          "--ranks {} is below the {} ranks started: start calibrate with as many ranks as will share a node",
+          subject.grid.size(), ranks);
+    }
+    if (std::optional<std::string> reason = refusal(subject)) {
+      refused.push_back(std::move(*reason));
+    } else {
+      list.push_back(std::move(subject));
+    }
+  }
+  if (list.empty()) {
+    throw UsageError("nothing to measure: {}",
+                     refused.empty()
+                         ? "--grid must name one whose parts divide the ranks and leave no more groups than "
+                           "the mini-batch has samples"
+                         : refused.front());
+  }
+  if (!refused.empty()) log::info("leaving out {} grid(s) that can't be: {}", refused.size(), refused.front());
+  return list;
+}
+
 /// As many ranks as there are play their own part; of more, those that differ most are played one after another.
 void measure(const Communicator& world, const Subject& subject, const CalibrationOptions& options,
              MachineSetting& setting) {
@@ -107,20 +147,14 @@ Machine this_machine() {
 }
 
 void calibrate(const Communicator& world, const CalibrateOptions& options) {
-  const std::vector<Subject> list = subjects(options, world.size());
-  for (const Subject& subject : list) {
-    if (subject.grid.size() < world.size()) {
-      throw UsageError(
-          "--ranks {} is below the {} ranks started: start calibrate with as many ranks as will share a node",
-          subject.grid.size(), world.size());
-    }
-  }
-  if (list.empty())
-    throw UsageError("nothing to measure: no grid named divides the ranks, or all leave groups without samples");
+  const std::vector<Subject> list = measurable_subjects(options, world.size());
+  agree(world, [&] {
+    if (world.rank() == 0) require_writable(options.out);
+  });
   const bool known = world.all_reduce_max(std::int64_t{world.rank() == 0 && std::filesystem::exists(options.out)}) != 0;
   Machine machine = known ? load_same_machine(world, options.out) : this_machine();
   MachineSetting& setting = setting_of(machine, world.ranks_on_node(), thread_count());
-  if (setting.baseline_bytes == 0) {
+  if (setting.baseline_bytes == 0) {  // a new one
     setting.baseline_bytes = measure_baseline(world, cosmoflow({.width = 32}), {});
     // Each rank has a thread that moves messages beside those that compute.
     setting.overlap = world.ranks_on_node() * (thread_count() + 1) <= core_count() ? 1 : 0;
@@ -162,7 +196,7 @@ void add_calibrate_command(CLI::App& app, const Communicator& world) {
   command->add_flag("--batch-norm", options->batch_norm, "CosmoFlow with batch normalisation");
   command->add_option("--ranks", options->ranks, "numbers of ranks to be planned (default: those started)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   command->add_option("--grid", options->grids, "only these, as 2x1x1,1x2x1 (default: all)")->delimiter(',');
   command->callback([=] { calibrate(world, *options); });
 }

@@ -2,6 +2,7 @@
 
 #include "halograd/core/error.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -73,11 +74,12 @@ ProcessGrid grid_of(const std::string& text, std::optional<std::int64_t> ranks) 
     throw UsageError("--ranks is {}; it must be 1 to {}", *ranks, most_ranks);
   }
   if (ranks) return ProcessGrid::parse(text, *ranks);
-  // The configuration has been validated, so that these are three numbers.
   std::istringstream parts(text);
   Extent grid;
   char x = 0;
   parts >> grid.d >> x >> grid.h >> x >> grid.w;
+  const bool numbers = parts && std::min({grid.d, grid.h, grid.w}) >= 1;
+  if (!numbers) throw UsageError("grid '{}' must be DEPTHxHEIGHTxWIDTH, as 2x1x1", text);
   for (int i = 0; i < 3; ++i) {
     if (grid[i] > most_ranks) throw UsageError("grid {}: no part may be above {}", text, most_ranks);
   }

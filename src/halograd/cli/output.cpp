@@ -1,10 +1,15 @@
 #include "halograd/cli/output.hpp"
 
+#include "halograd/core/durable_file.hpp"
 #include "halograd/core/error.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
+#include <system_error>
 
 namespace halograd {
 
@@ -15,11 +20,28 @@ void print(const Communicator& world, const std::string& text) {
   }
 }
 
+void require_writable(const std::string& file) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::is_directory(file, ignored)) throw ResourceError("{}: can't be written: it is a directory", file);
+  const fs::path parent = fs::path(file).has_parent_path() ? fs::path(file).parent_path() : ".";
+  if (!fs::is_directory(parent, ignored)) {
+    throw ResourceError("{}: can't be written: there is no directory {}", file, parent.string());
+  }
+  if (access(parent.c_str(), W_OK) != 0) {
+    throw ResourceError("{}: can't be written: {}: {}", file, parent.string(), std::generic_category().message(errno));
+  }
+}
+
 void write_text(const std::string& file, const std::string& text) {
-  std::ofstream out(file);
-  out << text;
-  out.close();
-  if (!out) throw ResourceError("{}: can't be written", file);
+  require_writable(file);
+  std::error_code ignored;
+  const bool device = std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored);
+  if (device) {  // a pipe, a terminal: not to be replaced by a file
+    write_file(file, text, file);
+  } else {
+    write_durably(file, text);
+  }
 }
 
 std::string with_commas(std::int64_t value) {

@@ -12,7 +12,10 @@ namespace halograd {
 /// disk).
 void print(const Communicator& world, const std::string& text);
 
-/// Writes a file whole. Throws ResourceError where it can't be written.
+/// Throws ResourceError where `file` could not be written: to be asked before long work whose result goes there.
+void require_writable(const std::string& file);
+
+/// Writes a file whole: on failure what was there stays. Throws ResourceError where it can't be written.
 void write_text(const std::string& file, const std::string& text);
 
 /// "9,437,636".

@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 
 namespace halograd {
@@ -52,44 +51,41 @@ struct Advice {
   std::vector<RankAdvice> weak;    ///< it grows with the ranks
 };
 
+PlanRequest request_for(const Advice& advice, const Config& config) {
+  PlanRequest request = plan_request(config);
+  request.price.setting = advice.setting;
+  return request;
+}
+
 RankAdvice advise(const Advice& advice, const PlanOptions& options, std::int64_t ranks, std::int64_t batch) {
   Config config = advice.config;
   config.train.batch_size = batch;
-  PlanRequest request = plan_request(config);
-  request.price.setting = options.setting;
   const std::vector<ProcessGrid> grids = wanted_grids(options.grids, ranks);
-  if (grids.empty()) throw UsageError("--grid names none that divides {} rank(s)", ranks);
-  return {ranks, batch, price_grids(build_network(config.model), advice.machine, grids, request)};
+  return {ranks, batch, price_grids(build_network(config.model), advice.machine, grids, request_for(advice, config))};
+}
+
+std::string list_of(const std::vector<std::int64_t>& counts) {
+  return fmt::format("{}", fmt::join(counts, ", "));
 }
 
 /// Throws where no grid of any number of ranks fits, with the nearest that would do.
-void require_one(const Advice& advice) {
-  const GridPrice* least = nullptr;
+void require_one(const Advice& advice, const PlanOptions& options) {
+  std::vector<GridPrice> too_large;
   std::string refused;
   for (const RankAdvice& each : advice.strong) {
     if (each.best() != nullptr) return;
     for (const GridPrice& price : each.grids) {
-      if (!price.refused.empty()) {
-        refused = price.refused;
-      } else if (least == nullptr || price.cost.memory_bytes < least->cost.memory_bytes) {
-        least = &price;
-      }
+      if (price.refused.empty()) too_large.push_back(price);
+      if (refused.empty()) refused = price.refused;
     }
   }
-  if (least == nullptr) {
-    throw UsageError("no grid of so many ranks: {}",
-                     refused.empty() ? "a mini-batch below the groups leaves groups without samples" : refused);
-  }
-  const auto per_rank = static_cast<double>(
-      advice.machine.memory_of_rank(advice.machine.setting_for(least->grid.size(), advice.setting)));
-  const double times = static_cast<double>(least->cost.memory_bytes) / per_rank;
-  const auto ranks =
-      least->grid.size() * static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(times) + 1));
+  if (!too_large.empty())
+    refuse_all_grids(advice.config, advice.machine, too_large, request_for(advice, advice.config));
+  if (!refused.empty()) throw UsageError("no grid of {} rank(s): {}", list_of(options.ranks), refused);
   throw UsageError(
-      "no grid fits: grid {} needs the least, {} on a rank, and the machine has {}; about {} ranks would do, "
-      "or a smaller mini-batch",
-      grid_name(least->grid), format_bytes(static_cast<double>(least->cost.memory_bytes)), format_bytes(per_rank),
-      ranks);
+      "no grid of {} rank(s): --grid must name one whose parts divide them and leave no more groups than the "
+      "mini-batch of {} has samples",
+      list_of(options.ranks), advice.config.train.batch_size);
 }
 
 Advice advise(const PlanOptions& options) {
@@ -102,8 +98,9 @@ Advice advise(const PlanOptions& options) {
   advice.memory_factor = advice.config.model.batch_norm ? 2 : 1;
   std::vector<std::int64_t> counts = options.ranks;
   std::ranges::sort(counts);
+  counts.erase(std::ranges::unique(counts).begin(), counts.end());
   for (const std::int64_t ranks : counts) advice.strong.push_back(advise(advice, options, ranks, batch));
-  require_one(advice);
+  require_one(advice, options);
   if (counts.size() < 2 || options.chart.empty()) return advice;
   for (const std::int64_t ranks : counts) {
     const std::int64_t grown = std::max<std::int64_t>(1, batch * ranks / counts.back());
@@ -247,8 +244,10 @@ void write_chart(const Advice& advice, const std::string& file) {
 }
 
 void plan(const Communicator& world, const PlanOptions& options) {
+  const bool draws = !options.chart.empty() && world.rank() == 0;
+  if (draws) require_writable(options.chart);
   const Advice advice = advise(options);
-  if (!options.chart.empty() && world.rank() == 0) write_chart(advice, options.chart);
+  if (draws) write_chart(advice, options.chart);
   print(world, options.json ? to_json(advice).dump(2) : to_text(advice, options));
 }
 

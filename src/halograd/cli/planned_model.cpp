@@ -1,10 +1,13 @@
 #include "halograd/cli/planned_model.hpp"
 
 #include "halograd/cli/model_options.hpp"
+#include "halograd/core/error.hpp"
+#include "halograd/core/system.hpp"
 #include "halograd/train/model.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace halograd {
@@ -68,6 +71,23 @@ StepCost step_cost(const nlohmann::ordered_json& json) {
 
 std::string grid_name(const ProcessGrid& grid) {
   return grid.data == 1 ? grid.spatial_name() : fmt::format("{} × {}", grid.spatial_name(), grid.data);
+}
+
+void refuse_all_grids(const Config& config, const Machine& machine, const std::vector<GridPrice>& too_large,
+                      const PlanRequest& request) {
+  const GridPrice& least =
+      *std::ranges::min_element(too_large, {}, [](const GridPrice& price) { return price.cost.memory_bytes; });
+  const std::int64_t ranks = least.grid.size();
+  const std::int64_t room = machine.memory_of_rank(machine.setting_for(ranks, request.price.setting));
+  const auto nearest = nearest_that_fits(build_network(config.model), machine, ranks, request);
+  std::string advice = nearest ? fmt::format("grid {} of {} rank(s) would do", grid_name(*nearest), nearest->size())
+                               : "more ranks would not make it small enough";
+  if (request.batch > least.grid.data) {
+    advice += nearest ? ", or a smaller mini-batch" : "; try a smaller mini-batch";
+  }
+  throw UsageError("no grid fits: {} of {} rank(s) needs the least, {} on a rank, and the machine has {}; {}",
+                   grid_name(least.grid), ranks, format_bytes(static_cast<double>(least.cost.memory_bytes)),
+                   format_bytes(static_cast<double>(room)), advice);
 }
 
 }  // namespace halograd

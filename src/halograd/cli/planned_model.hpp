@@ -27,4 +27,8 @@ StepCost step_cost(const nlohmann::ordered_json& json);
 /// "2x1x1", with several groups "2x1x1 × 4".
 std::string grid_name(const ProcessGrid& grid);
 
+/// Throws UsageError: what the grid of the least memory needs, what the machine has, and the nearest that would do.
+[[noreturn]] void refuse_all_grids(const Config& config, const Machine& machine,
+                                   const std::vector<GridPrice>& too_large, const PlanRequest& request);
+
 }  // namespace halograd

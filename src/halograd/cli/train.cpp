@@ -1,6 +1,7 @@
 #include "halograd/cli/commands.hpp"
 #include "halograd/cli/config_options.hpp"
 #include "halograd/cli/grid_choice.hpp"
+#include "halograd/core/log.hpp"
 #include "halograd/core/version.hpp"
 #include "halograd/train/trainer.hpp"
 
@@ -16,12 +17,14 @@ struct TrainArguments {
 };
 
 void train(const Communicator& world, TrainArguments arguments) {
-  const Config config = load_planned_config(world, arguments.config, arguments.machine);
+  const PlannedConfig planned = load_planned_config(world, arguments.config, arguments.machine);
   if (arguments.options.run_directory.empty()) {
     arguments.options.run_directory = RunDirectory::default_path(arguments.config.file);
   }
   arguments.options.version = version();
-  Trainer(world, config, arguments.options).run();
+  Trainer trainer(world, planned.config, arguments.options);
+  for (const std::string& reason : planned.reasons) log::info(reason);  // now that the run has its log
+  trainer.run();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "halograd/perf/cost_model.hpp"
 
+#include "halograd/core/error.hpp"
 #include "halograd/perf/operation.hpp"
 
 #include <algorithm>
@@ -249,10 +250,17 @@ std::int64_t kernel_bytes(const Plan& plan, const MachineSetting& setting) {
 PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& options) {
   const MachineSetting& setting = machine.setting_for(plan.grid.size(), options.setting);
   PlanCost cost = Walk(plan, machine, setting, options.input_slots > 1).run();
-  cost.memory_bytes =
-      setting.baseline_bytes + plan.arena_bytes + options.input_slots * (plan.input_bytes() + plan.label_bytes()) +
-      plan.parameter_bytes(options.optimizer_slots) + plan.message_buffer_bytes() + kernel_bytes(plan, setting);
+  if (!std::isfinite(cost.step.seconds())) {
+    throw UsageError("by the machine file a step would take forever: a rate, latency or exponent in it is absurd");
+  }
+  cost.memory_bytes = memory_of(plan, machine, options);
   return cost;
+}
+
+std::int64_t memory_of(const Plan& plan, const Machine& machine, const PriceOptions& options) {
+  const MachineSetting& setting = machine.setting_for(plan.grid.size(), options.setting);
+  return setting.baseline_bytes + plan.arena_bytes + options.input_slots * (plan.input_bytes() + plan.label_bytes()) +
+         plan.parameter_bytes(options.optimizer_slots) + plan.message_buffer_bytes() + kernel_bytes(plan, setting);
 }
 
 }  // namespace halograd

@@ -51,7 +51,10 @@ struct PriceOptions {
 /// message has ended. Of that the paper's formula (section III-C) is what remains where each layer's halo is awaited
 /// behind its main part, and gradients behind the whole backward pass: FP = max{Comp(main), Σ_d 2·SR(halo_d)} +
 /// Comp(halo), Cost = Σ FP + max{Σ (BD + BF), Σ AR}. A pure function. Throws UsageError where the machine has no figure
-/// for something that the plan does.
+/// for something that the plan does, or one so absurd that a step would take forever.
 PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& options = {});
+
+/// PlanCost::memory_bytes alone: needs no rates and no links.
+std::int64_t memory_of(const Plan& plan, const Machine& machine, const PriceOptions& options = {});
 
 }  // namespace halograd

@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "halograd-machine";
 constexpr std::int64_t format_version = 1;
+constexpr std::uint64_t most_counted = std::uint64_t{1} << 56;  // so that sums of bytes don't overflow
 
 /// A value of the file and its path there, for errors: "settings[0].link[1].latency_seconds".
 class Reader {
@@ -45,6 +46,8 @@ public:
   }
   [[nodiscard]] std::int64_t integer(std::int64_t least) const {
     if (!json_.is_number_integer()) throw UsageError("{} must be a whole number", path_);
+    const bool too_large = json_.is_number_unsigned() && json_.get<std::uint64_t>() > most_counted;
+    if (too_large) throw UsageError("{} is {}; it must be at most {}", path_, json_.dump(), most_counted);
     const auto value = json_.get<std::int64_t>();
     if (value < least) throw UsageError("{} is {}; it must be at least {}", path_, value, least);
     return value;
@@ -292,7 +295,7 @@ void change(Json& json, const std::string& text) {
 
 Machine load_machine(const std::filesystem::path& file, const std::vector<std::string>& changes) {
   std::ifstream in(file);
-  if (!in) {
+  if (!in || std::filesystem::is_directory(file)) {
     throw UsageError("{}: no such machine file, or not readable: `halograd calibrate --out` makes one", file.string());
   }
   try {

@@ -4,9 +4,47 @@
 #include "halograd/plan/compiler.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 namespace halograd {
+namespace {
+
+constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
+constexpr double worthwhile = 0.99;  // of the memory: twice as many ranks must take it below this
+
+struct GridMemory {
+  ProcessGrid grid;
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
+};
+
+std::int64_t memory_of_grid(const Network& network, const Machine& machine, const ProcessGrid& grid,
+                            const PlanRequest& request) {
+  std::int64_t most = 0;
+  for (const std::int64_t rank : telling_ranks(grid)) {
+    most = std::max(most, memory_of(plan_for(network, grid, rank, request), machine, request.price));
+  }
+  return most;
+}
+
+/// Of so many ranks; none where the network can't be split so.
+std::optional<GridMemory> least_memory(const Network& network, const Machine& machine, std::int64_t ranks,
+                                       const PlanRequest& request) {
+  std::optional<GridMemory> least;
+  for (const ProcessGrid& grid : all_grids(ranks)) {
+    if (grid.data > request.batch) continue;
+    try {
+      const std::int64_t bytes = memory_of_grid(network, machine, grid, request);
+      if (!least || bytes < least->bytes) least = {grid, bytes};
+    } catch (const UsageError&) {
+      continue;  // it can't be split so
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
 Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank, const PlanRequest& request) {
   return compile(network, {.grid = grid,
                            .rank = rank,
@@ -70,6 +108,21 @@ std::vector<GridPrice> price_grids(const Network& network, const Machine& machin
     return std::tuple(!price.refused.empty(), !price.fits, price.cost.step.seconds());
   });
   return prices;
+}
+
+std::optional<ProcessGrid> nearest_that_fits(const Network& network, const Machine& machine, std::int64_t ranks,
+                                             const PlanRequest& request) {
+  double before = std::numeric_limits<double>::infinity();
+  for (std::int64_t count = ranks; count <= most_ranks; count *= 2) {
+    const std::optional<GridMemory> least = least_memory(network, machine, count, request);
+    if (!least) continue;
+    const MachineSetting& setting = machine.setting_for(count, request.price.setting);
+    if (least->bytes <= machine.memory_of_rank(setting)) return least->grid;
+    const auto bytes = static_cast<double>(least->bytes);
+    if (bytes > worthwhile * before) return std::nullopt;
+    before = bytes;
+  }
+  return std::nullopt;
 }
 
 }  // namespace halograd

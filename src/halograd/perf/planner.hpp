@@ -4,6 +4,7 @@
 #include "halograd/perf/cost_model.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,6 +42,11 @@ struct GridPrice {
 /// ranks.
 std::vector<GridPrice> price_grids(const Network& network, const Machine& machine,
                                    const std::vector<ProcessGrid>& grids, const PlanRequest& request);
+
+/// The grid that takes the least memory of the least number of ranks, doubled from `ranks` on, that has one which fits
+/// by memory; none where more ranks don't make it smaller. A pure function.
+std::optional<ProcessGrid> nearest_that_fits(const Network& network, const Machine& machine, std::int64_t ranks,
+                                             const PlanRequest& request);
 
 /// One grid.
 GridPrice price_grid(const Network& network, const Machine& machine, const ProcessGrid& grid,
