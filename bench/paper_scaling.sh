@@ -25,9 +25,26 @@ for batch in 8 16 32; do
   echo "  mini-batch $batch: $times times as fast, $seconds s on 512"
 done
 
+echo "What separates the paper's program from this one: CosmoFlow with batch norm; U-Net with a mini-batch of 16"
+rates=/settings/2/rates
+slow=(--change /settings/2/overlap=0 --change /network/0/bytes_per_second=4.8e9 --change /network/0/latency_seconds=45e-6)
+for pass in forward backward_data backward_weights; do
+  slow+=(--change "$rates/convolution_$pass/overhead_seconds=130e-6" --change "$rates/convolution_$pass/channel_tile=16")
+done
+both() { # WHAT OPTIONS...
+  local what=$1 c u
+  shift
+  read -r _ c < <(speed_up "${cosmoflow[@]}" --batch-norm "$@")
+  read -r _ u < <(speed_up "${unet[@]}" --batch 16 "$@")
+  echo "  $what: $c and $u"
+}
+both "no message overlaps with computing" --change /settings/2/overlap=0
+both "samples cut in depth alone" --grid 8x1x1,16x1x1,32x1x1
+both "no overlap, slow end of network, overheads and tile" "${slow[@]}"
+both "all of that, cut in depth alone" "${slow[@]}" --grid 8x1x1,16x1x1,32x1x1
+
 echo "Sensitivity: CosmoFlow with batch norm; U-Net with a mini-batch of 16"
 # what, figures in the setting of four GPUs a node (/settings/2) or of the network, low, high
-rates=/settings/2/rates
 while read -r what low high keys; do
   [[ -n $what ]] || continue
   line="  $what:"
