@@ -43,8 +43,7 @@ const MachineSetting& Machine::setting_for(std::int64_t ranks, std::optional<std
 
 double message_seconds(const Link& link, double bytes) {
   if (bytes <= 0) return 0;
-  if (link.empty())
-    throw UsageError("the machine file says nothing of messages between these ranks: calibrate with several");
+  if (link.empty()) throw UsageError("the machine file says nothing of messages between these ranks");
   const auto above = std::ranges::upper_bound(link, bytes, {}, &LinkRange::from_bytes);
   const LinkRange& range = *std::prev(above);
   return range.latency_seconds + bytes / range.bytes_per_second;
@@ -52,7 +51,7 @@ double message_seconds(const Link& link, double bytes) {
 
 double reduction_seconds(const ReductionFit& fit, double bytes, std::int64_t ranks) {
   if (ranks <= 1 || bytes <= 0) return 0;
-  if (fit.empty()) throw UsageError("the machine file says nothing of sums over {0} ranks: calibrate with {0}", ranks);
+  if (fit.empty()) throw UsageError("the machine file says nothing of sums over {} ranks", ranks);
   const auto above = std::ranges::upper_bound(fit, bytes, {}, &ReductionRange::from_bytes);
   const ReductionRange& range = *std::prev(above);
   return std::exp2(range.constant + range.bytes_exponent * std::log2(bytes) +
