@@ -84,14 +84,15 @@ std::optional<std::string> refusal(const Subject& subject) {
 
 /// What can be measured of what is asked for. Throws UsageError where that is nothing.
 std::vector<Subject> measurable_subjects(const CalibrateOptions& options, int ranks) {
+  for (const std::int64_t count : options.ranks) {
+    if (count >= ranks) continue;
+    throw UsageError(
+        "--ranks {} is below the {} ranks started: start calibrate with as many ranks as will share a node", count,
+        ranks);
+  }
   std::vector<Subject> list;
   std::vector<std::string> refused;
   for (Subject& subject : subjects(options, ranks)) {
-    if (subject.grid.size() < ranks) {
-      throw UsageError(
-          "--ranks {} is below the {} ranks started: start calibrate with as many ranks as will share a node",
-          subject.grid.size(), ranks);
-    }
     if (std::optional<std::string> reason = refusal(subject)) {
       refused.push_back(std::move(*reason));
     } else {
