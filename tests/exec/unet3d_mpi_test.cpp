@@ -137,6 +137,7 @@ std::vector<Extent> grids_for(int ranks) {
     case 3: return {{1, 3, 1}};
     case 4: return {{1, 2, 2}, {2, 1, 1}};
     case 8: return {{2, 2, 2}, {1, 2, 2}};
+    case 16: return {{2, 2, 2}};
     default: return {};
   }
 }

@@ -17,6 +17,18 @@ inline void work_alone() {
   omp_set_num_threads(1);
 }
 
+/// While it lives, the calling thread runs its loops alone.
+class OneThread {
+public:
+  OneThread() : threads_(thread_count()) { work_alone(); }
+  ~OneThread() { omp_set_num_threads(threads_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+private:
+  int threads_;
+};
+
 /// Calls `body(begin, end, thread)` once a thread on contiguous, near-equal parts of [0, count). Parts depend on the
 /// number of threads only, so that sums per part come out the same run after run. `body` must not throw.
 template <typename Body>

@@ -51,15 +51,13 @@ double load_seconds(const Plan& plan, Backend backend) {
   std::vector<float> converted(static_cast<std::size_t>(input.shape.channels * input.tile.box.volume()));
   const ConvertDesc desc{
       .transform = InputTransform::log1p, .channels = input.shape.channels, .source = input.own, .dst = input.tile.box};
-  const int threads = thread_count();
+  const OneThread alone;
   std::vector<double> times;
-  omp_set_num_threads(1);
   for (int i = 0; i < 4; ++i) {
     const double begin = now_seconds();
     convert_input(backend, desc, voxels.data(), converted.data());
     if (i > 0) times.push_back(now_seconds() - begin);  // the first touches the memory
   }
-  omp_set_num_threads(threads);
   return median(times) * static_cast<double>(plan.samples.count);
 }
 

@@ -30,18 +30,6 @@ constexpr double seconds_each = 0.02;
 constexpr double fewest_runs = 5;
 constexpr double most_runs = 2000;
 
-/// While it lives, this thread runs its loops alone, as the lanes of a training step do.
-class OneThread {
-public:
-  OneThread() : threads_(thread_count()) { work_alone(); }
-  ~OneThread() { omp_set_num_threads(threads_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
-private:
-  int threads_;
-};
-
 double seconds_of(const std::function<void()>& action) {
   const double begin = now_seconds();
   action();
