@@ -345,11 +345,14 @@ TEST(CostModel, RefusesWhatTheMachineDoesNotKnow) {
   };
   EXPECT_EQ(refusal([](Machine&) {}), "");
   EXPECT_EQ(refusal([](Machine& machine) { machine.network.clear(); }),
-            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes");
+            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or "
+            "over two nodes");
   EXPECT_EQ(refusal([](Machine& machine) { machine.settings[0].link.clear(); }),
-            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes");
-  EXPECT_EQ(refusal([](Machine& machine) { machine.network_reduction.clear(); }),
-            "the machine file says nothing of sums over 3 ranks: start calibrate with as many on a node, or over two nodes");
+            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or "
+            "over two nodes");
+  EXPECT_EQ(
+      refusal([](Machine& machine) { machine.network_reduction.clear(); }),
+      "the machine file says nothing of sums over 3 ranks: start calibrate with as many on a node, or over two nodes");
   EXPECT_EQ(refusal([](Machine& machine) { machine.settings[0].reduction.clear(); }), "");  // no sum stays on a node
   EXPECT_NE(refusal([](Machine& machine) { machine.settings[0].rates.erase("default"); }), "");
   // One rank alone needs neither.

@@ -102,7 +102,8 @@ TEST(Machine, SecondsOfAMessageAtAndAroundBorders) {
   EXPECT_EQ(message_seconds(link, 1e9), 5 + 1e7);
   EXPECT_EQ(message_seconds({}, 0), 0);
   EXPECT_EQ(message_of<UsageError>([] { message_seconds({}, 1); }),
-            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes");
+            "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or "
+            "over two nodes");
 }
 
 TEST(Machine, SecondsOfASumAtAndAroundBorders) {
@@ -115,8 +116,9 @@ TEST(Machine, SecondsOfASumAtAndAroundBorders) {
   EXPECT_DOUBLE_EQ(reduction_seconds(fit, 1024, 4), 1024 * 2.0 / 1048576);
   EXPECT_DOUBLE_EQ(reduction_seconds(fit, 4096, 16), 4096 * 4.0 / 1048576);
   EXPECT_EQ(reduction_seconds({}, 100, 1), 0);
-  EXPECT_EQ(message_of<UsageError>([] { reduction_seconds({}, 1, 6); }),
-            "the machine file says nothing of sums over 6 ranks: start calibrate with as many on a node, or over two nodes");
+  EXPECT_EQ(
+      message_of<UsageError>([] { reduction_seconds({}, 1, 6); }),
+      "the machine file says nothing of sums over 6 ranks: start calibrate with as many on a node, or over two nodes");
 }
 
 }  // namespace

@@ -184,7 +184,9 @@ TEST(Planner, WhatTheMachineCannotPriceIsRefused) {
   machine.network.clear();
   for (const GridPrice& price : price_grids(test::small_unet(), machine, all_grids(8), {.batch = 8})) {
     const bool crosses = price.grid.spatial_size() > 4;  // smaller groups lie within a node
-    EXPECT_EQ(price.refused, crosses ? "the machine file says nothing of messages between these ranks: start calibrate with as many on a node, or over two nodes" : "");
+    EXPECT_EQ(price.refused, crosses ? "the machine file says nothing of messages between these ranks: start calibrate "
+                                       "with as many on a node, or over two nodes"
+                                     : "");
   }
 }
 
