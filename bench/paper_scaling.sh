@@ -25,7 +25,7 @@ for batch in 8 16 32; do
   echo "  mini-batch $batch: $times times as fast, $seconds s on 512"
 done
 
-echo "What separates the paper's program from this one: CosmoFlow with batch norm; U-Net with a mini-batch of 16"
+echo "What separates the paper's program from this one: CosmoFlow with batch norm; U-Net with a mini-batch of 8"
 rates=/settings/2/rates
 slow=(--change /settings/2/overlap=0 --change /network/0/bytes_per_second=4.8e9 --change /network/0/latency_seconds=45e-6)
 for pass in forward backward_data backward_weights; do
@@ -35,13 +35,15 @@ both() { # WHAT OPTIONS...
   local what=$1 c u
   shift
   read -r _ c < <(speed_up "${cosmoflow[@]}" --batch-norm "$@")
-  read -r _ u < <(speed_up "${unet[@]}" --batch 16 "$@")
+  read -r _ u < <(speed_up "${unet[@]}" --batch 8 "$@")
   echo "  $what: $c and $u"
 }
 both "no message overlaps with computing" --change /settings/2/overlap=0
-both "samples cut in depth alone" --grid 8x1x1,16x1x1,32x1x1
+depth=(--grid 8x1x1,16x1x1,32x1x1,64x1x1)
+both "samples cut in depth alone" "${depth[@]}"
+both "that, and no overlap" "${depth[@]}" --change /settings/2/overlap=0
 both "no overlap, slow end of network, overheads and tile" "${slow[@]}"
-both "all of that, cut in depth alone" "${slow[@]}" --grid 8x1x1,16x1x1,32x1x1
+both "all of that, cut in depth alone" "${slow[@]}" "${depth[@]}"
 
 echo "Sensitivity: CosmoFlow with batch norm; U-Net with a mini-batch of 16"
 # what, figures in the setting of four GPUs a node (/settings/2) or of the network, low, high
