@@ -80,16 +80,18 @@ Json measure(const Communicator& world, const BenchScalingOptions& options, cons
   return Json::parse(world.all_gather(point.dump()).front());
 }
 
+std::string grid_text(const Json& point) {
+  return grid_name(ProcessGrid::parse(point.at("grid").get<std::string>(), point.at("ranks").get<std::int64_t>()));
+}
+
 ScalingSeries series_of(const std::string& title, const Json& points) {
   ScalingSeries series{.title = title, .points = {}};
   for (const Json& point : points) {
     ScalingPoint bar{.ranks = point.at("ranks").get<std::int64_t>(),
-                     .grid = point.at("grid").get<std::string>(),
+                     .grid = grid_text(point),
                      .batch = point.at("batch").get<std::int64_t>(),
                      .predicted = {},
                      .measured_seconds = point.at("step_seconds").get<double>()};
-    const auto groups = point.at("groups").get<std::int64_t>();
-    if (groups > 1) bar.grid += fmt::format(" × {}", groups);
     if (point.contains("predicted")) bar.predicted = step_cost(point.at("predicted"));
     series.points.push_back(std::move(bar));
   }
@@ -133,11 +135,9 @@ std::string bench_scaling_table(const Json& report) {
     for (const Json& point : report.at(kind)) {
       const auto measured = point.at("step_seconds").get<double>();
       const auto ranks = point.at("ranks").get<std::int64_t>();
-      const auto groups = point.at("groups").get<std::int64_t>();
       const double speed = point.at("samples_per_second").get<double>();
       const double predicted = point.contains("predicted") ? point.at("predicted").at("step_seconds").get<double>() : 0;
-      rows.push_back({kind, fmt::to_string(ranks),
-                      point.at("grid").get<std::string>() + (groups > 1 ? fmt::format(" × {}", groups) : ""),
+      rows.push_back({kind, fmt::to_string(ranks), grid_text(point),
                       fmt::to_string(point.at("batch").get<std::int64_t>()), fmt::format("{:.4f}", measured),
                       predicted > 0 ? fmt::format("{:.4f}", predicted) : "",
                       predicted > 0 ? fmt::format("{:+.1f} %", 100 * (predicted / measured - 1)) : "",

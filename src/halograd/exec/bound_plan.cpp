@@ -4,15 +4,6 @@
 #include "halograd/core/system.hpp"
 
 namespace halograd {
-namespace {
-
-bool is_wait(StepKind kind) {
-  return kind == StepKind::exchange_wait || kind == StepKind::statistics_wait || kind == StepKind::sums_wait ||
-         kind == StepKind::loss_sum_wait || kind == StepKind::segmentation_wait || kind == StepKind::bucket_wait;
-}
-
-}  // namespace
-
 BoundPlan::BoundPlan(Plan plan, const Binding& binding) : plan_(std::move(plan)), to_(binding) {
   for (const BufferPlan& buffer : plan_.buffers) {
     addresses_.push_back(buffer.external ? nullptr : reinterpret_cast<float*>(to_.arena + buffer.offset));
@@ -48,11 +39,10 @@ void BoundPlan::make_kernels() {
 
 BoundPlan::Task BoundPlan::bind(std::size_t index) {
   const Step& step = plan_.steps[index];
+  if (!computes(step.kind)) return bind_communication(index);
+  if (is_convolution(step.kind)) return bind_convolution(step);
   switch (step.kind) {
     case StepKind::load_input: return [this] { load(*context_.batch, context_.input, context_.labels); };
-    case StepKind::convolution_forward:
-    case StepKind::convolution_backward_data:
-    case StepKind::convolution_backward_weights: return bind_convolution(step);
     case StepKind::copy:
     case StepKind::upsample_forward:
     case StepKind::upsample_backward:
@@ -71,20 +61,8 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
     case StepKind::chain_backward_data: return bind_chain(step);
     case StepKind::segmentation_sums:
     case StepKind::segmentation_gradient: return bind_segmentation(step);
-    case StepKind::segmentation_start:
-    case StepKind::segmentation_wait:
-    case StepKind::statistics_start:
-    case StepKind::statistics_wait:
-    case StepKind::sums_start:
-    case StepKind::sums_wait:
-    case StepKind::exchange_start:
-    case StepKind::exchange_wait:
-    case StepKind::loss_sum_start:
-    case StepKind::loss_sum_wait:
-    case StepKind::bucket_start:
-    case StepKind::bucket_wait: return bind_communication(index);
+    default: return {};
   }
-  return {};
 }
 
 void BoundPlan::load(const MiniBatch& batch, float* input, std::uint8_t* labels) const {
@@ -132,7 +110,7 @@ StepResult BoundPlan::run(const StepContext& context) {
     tasks_[i]();
     const double after = now_seconds();
     const Step& step = plan_.steps[i];
-    double& bin = is_wait(step.kind)              ? result.communication_seconds
+    double& bin = step.start >= 0                 ? result.communication_seconds
                   : step.phase == Phase::forward  ? result.forward_seconds
                   : step.phase == Phase::backward ? result.backward_seconds
                                                   : result.update_seconds;

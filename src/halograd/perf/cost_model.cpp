@@ -22,11 +22,6 @@ double StepCost::*part_of(StepKind kind) {
   }
 }
 
-bool is_convolution(StepKind kind) {
-  return kind == StepKind::convolution_forward || kind == StepKind::convolution_backward_data ||
-         kind == StepKind::convolution_backward_weights;
-}
-
 /// A rank's steps on their clocks.
 class Walk {
 public:

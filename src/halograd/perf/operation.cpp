@@ -125,46 +125,23 @@ OperationText shape_text(const Plan& plan, const Step& step) {
 }
 
 std::string kind_of(const Plan& plan, const Step& step) {
-  std::string kind = step_kind_name(step.kind);
-  switch (step.kind) {
-    case StepKind::convolution_forward:
-    case StepKind::convolution_backward_data:
-    case StepKind::convolution_backward_weights: {
-      const bool transposed = std::holds_alternative<Deconv3dDesc>(unit_of(plan.convolutions, step).desc);
-      const char* const pass = step.kind == StepKind::convolution_forward         ? "forward"
-                               : step.kind == StepKind::convolution_backward_data ? "backward_data"
-                                                                                  : "backward_weights";
-      return fmt::format("{}_{}", transposed ? "deconvolution" : "convolution", pass);
-    }
-    default: break;
+  if (is_convolution(step.kind)) {
+    const bool transposed = std::holds_alternative<Deconv3dDesc>(unit_of(plan.convolutions, step).desc);
+    const char* const pass = step.kind == StepKind::convolution_forward         ? "forward"
+                             : step.kind == StepKind::convolution_backward_data ? "backward_data"
+                                                                                : "backward_weights";
+    return fmt::format("{}_{}", transposed ? "deconvolution" : "convolution", pass);
   }
+  std::string kind = step_kind_name(step.kind);
   std::ranges::replace(kind, ' ', '_');
   return kind;
 }
 
 }  // namespace
 
-bool computes(StepKind kind) {
-  switch (kind) {
-    case StepKind::statistics_start:
-    case StepKind::statistics_wait:
-    case StepKind::sums_start:
-    case StepKind::sums_wait:
-    case StepKind::exchange_start:
-    case StepKind::exchange_wait:
-    case StepKind::loss_sum_start:
-    case StepKind::loss_sum_wait:
-    case StepKind::segmentation_start:
-    case StepKind::segmentation_wait:
-    case StepKind::bucket_start:
-    case StepKind::bucket_wait: return false;
-    default: return true;
-  }
-}
-
 Operation operation_of(const Plan& plan, const Step& step) {
   Operation operation{.kind = kind_of(plan, step), .flops = step.flops, .bytes = step.bytes};
-  if (operation.kind.find("convolution") != std::string::npos) {
+  if (is_convolution(step.kind)) {
     operation.out_channels =
         std::visit([](const auto& desc) { return desc.out_channels; }, unit_of(plan.convolutions, step).desc);
   }

@@ -15,9 +15,6 @@ struct Operation {
   double bytes = 0;  ///< read and written in memory
 };
 
-/// Whether a step computes on this rank, rather than starts or awaits a message or a sum.
-bool computes(StepKind kind);
-
 /// What a step that computes is.
 Operation operation_of(const Plan& plan, const Step& step);
 

@@ -48,6 +48,29 @@ const char* step_kind_name(StepKind kind) {
   return "";
 }
 
+bool computes(StepKind kind) {
+  switch (kind) {
+    case StepKind::statistics_start:
+    case StepKind::statistics_wait:
+    case StepKind::sums_start:
+    case StepKind::sums_wait:
+    case StepKind::exchange_start:
+    case StepKind::exchange_wait:
+    case StepKind::loss_sum_start:
+    case StepKind::loss_sum_wait:
+    case StepKind::segmentation_start:
+    case StepKind::segmentation_wait:
+    case StepKind::bucket_start:
+    case StepKind::bucket_wait: return false;
+    default: return true;
+  }
+}
+
+bool is_convolution(StepKind kind) {
+  return kind == StepKind::convolution_forward || kind == StepKind::convolution_backward_data ||
+         kind == StepKind::convolution_backward_weights;
+}
+
 std::int64_t Plan::input_bytes() const {
   return buffers[static_cast<std::size_t>(input.tile.buffer)].bytes;
 }

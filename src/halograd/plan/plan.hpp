@@ -202,6 +202,10 @@ enum class StepKind {
   update,
 };
 const char* step_kind_name(StepKind kind);
+/// Whether a step computes on this rank, rather than starts or awaits a message or a sum.
+bool computes(StepKind kind);
+/// Whether it is one of a convolution's or deconvolution's three passes.
+bool is_convolution(StepKind kind);
 
 enum class Phase { forward, backward, update };
 
