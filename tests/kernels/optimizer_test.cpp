@@ -16,7 +16,7 @@ TEST_P(OptimizerTest, AdamFollowsAlgorithmOne) {
   AdamStep adam{.learning_rate = 0.01};
   for (adam.step = 1; adam.step <= 5; ++adam.step) {
     const auto g = random_values(count, static_cast<std::uint64_t>(10 + adam.step));
-    adam_update(GetParam(), adam, g.data(), w.data(), m.data(), v.data(), count);
+    adam_update(GetParam(), &adam, g.data(), w.data(), m.data(), v.data(), count);
     for (std::size_t i = 0; i < w.size(); ++i) {
       const double gradient = static_cast<double>(g[i]);
       expected_m[i] = 0.9 * expected_m[i] + 0.1 * gradient;
@@ -41,7 +41,8 @@ TEST_P(OptimizerTest, AdamsFirstStepIsTheLearningRate) {
   // From zero moments the first step is rate · g / (|g| + ε), whatever the size of g.
   std::vector<float> w(3), m(3), v(3);
   const std::vector<float> g{2.0F, -1e-3F, 0.0F};
-  adam_update(GetParam(), {.learning_rate = 0.5}, g.data(), w.data(), m.data(), v.data(), 3);
+  const AdamStep adam{.learning_rate = 0.5};
+  adam_update(GetParam(), &adam, g.data(), w.data(), m.data(), v.data(), 3);
   EXPECT_NEAR(w[0], -0.5, 1e-5);
   EXPECT_NEAR(w[1], 0.5, 1e-4);
   EXPECT_EQ(w[2], 0.0F);
@@ -52,10 +53,10 @@ TEST_P(OptimizerTest, SgdCarriesMomentum) {
   std::vector<float> velocity{0.0F};
   const SgdStep sgd{.learning_rate = 0.5, .momentum = 0.75};
   const float g = 1.0F;
-  sgd_update(GetParam(), sgd, &g, w.data(), velocity.data(), 1);
+  sgd_update(GetParam(), &sgd, &g, w.data(), velocity.data(), 1);
   EXPECT_EQ(w[0], 0.5F);
   EXPECT_EQ(velocity[0], 1.0F);
-  sgd_update(GetParam(), sgd, &g, w.data(), velocity.data(), 1);
+  sgd_update(GetParam(), &sgd, &g, w.data(), velocity.data(), 1);
   EXPECT_EQ(velocity[0], 1.75F);
   EXPECT_EQ(w[0], -0.375F);
 }

@@ -55,9 +55,10 @@ LossResult run(Backend backend, const SegmentationLossDesc& desc, const std::vec
   std::vector<double> sums(static_cast<std::size_t>(segmentation_sum_count(desc, desc.samples)), 1e30);
   std::vector<double> dice(static_cast<std::size_t>(2 * desc.samples * desc.classes), 1e30);
   segmentation_sums(backend, desc, logits.data(), labels.data(), sums.data());
-  const SegmentationOutcome outcome = finish_segmentation(desc, desc.samples, sums, dice);
+  SegmentationOutcome outcome;
+  finish_segmentation(backend, desc, desc.samples, sums.data(), &outcome, dice.data());
   LossResult result{outcome.loss, logits};  // in place
-  segmentation_gradient(backend, desc, result.gradient.data(), labels.data(), outcome.cross_entropy_scale, dice,
+  segmentation_gradient(backend, desc, result.gradient.data(), labels.data(), &outcome, dice.data(),
                         result.gradient.data());
   return result;
 }
@@ -192,12 +193,12 @@ TEST_P(SegmentationLossTest, PartsJoinToTheWhole) {
     for (std::size_t i = 0; i < 9; ++i) sums[2 + 9 * n + i] += ours[2 + i];
   });
   std::vector<double> dice(12);
-  const SegmentationOutcome outcome = finish_segmentation(whole, 2, sums, dice);
+  SegmentationOutcome outcome;
+  finish_segmentation(GetParam(), whole, 2, sums.data(), &outcome, dice.data());
   std::vector<float> gradient(logits.size());
   each_part([&](std::size_t n, std::int64_t first) {
-    segmentation_gradient(GetParam(), part, logits.data() + first * classes, labels.data() + first,
-                          outcome.cross_entropy_scale, std::span(dice).subspan(6 * n, 6),
-                          gradient.data() + first * classes);
+    segmentation_gradient(GetParam(), part, logits.data() + first * classes, labels.data() + first, &outcome,
+                          dice.data() + 6 * n, gradient.data() + first * classes);
   });
   EXPECT_NEAR(outcome.loss, expected.loss, 1e-9);
   EXPECT_LT(relative_l2(gradient, expected.gradient), 1e-6);
@@ -234,12 +235,15 @@ TEST(FinishSegmentation, GivesPerfectPredictionsNoLossAndAbsentClassesNoBlame) {
   const SegmentationLossDesc desc{.samples = 1, .voxels = 4, .classes = 2, .cross_entropy = 0, .dice = 1, .smooth = 0};
   std::vector<double> dice(4);
   const std::vector<double> perfect{0, 4, 4, 0, 4, 0, 4, 0};  // all four voxels of class 0
-  EXPECT_EQ(finish_segmentation(desc, 1, perfect, dice).loss, 0);
+  SegmentationOutcome outcome;
+  finish_segmentation(Backend::cpu, desc, 1, perfect.data(), &outcome, dice.data());
+  EXPECT_EQ(outcome.loss, 0);
   EXPECT_EQ(dice[1], 0);
   EXPECT_EQ(dice[3], 0);
   // Half of the mass: 2·2 / (2 + 4) of class 0, none of class 1.
   const std::vector<double> half{0, 4, 2, 0, 2, 2, 4, 0};
-  EXPECT_NEAR(finish_segmentation(desc, 1, half, dice).loss, 1 - (4.0 / 6) / 2, 1e-15);
+  finish_segmentation(Backend::cpu, desc, 1, half.data(), &outcome, dice.data());
+  EXPECT_NEAR(outcome.loss, 1 - (4.0 / 6) / 2, 1e-15);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "halograd/comm/exchange.hpp"
-#include "halograd/kernels/backend.hpp"
+#include "halograd/device/backend.hpp"
 #include "halograd/kernels/region_copy.hpp"
 #include "halograd/plan/exchange_plan.hpp"
 

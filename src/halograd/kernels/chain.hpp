@@ -1,7 +1,8 @@
 #pragma once
 
 #include "halograd/core/random.hpp"
-#include "halograd/kernels/backend.hpp"
+#include "halograd/core/types.hpp"
+#include "halograd/device/queue.hpp"
 #include "halograd/tensor/layout.hpp"
 #include "halograd/tensor/partition.hpp"
 
@@ -19,6 +20,7 @@ enum class PoolKind { none, average, max };
 ///
 /// All boxes are in global indices, so that padding is decided by where the volume ends, never by what a margin holds.
 struct ChainDesc {
+  DType type = DType::f32;  ///< of y, the output and their gradients: f32 or bf16; all is computed in f32
   std::int64_t samples = 0;
   std::int64_t channels = 0;
   Extent in_extent;  ///< the whole volume of y
@@ -57,6 +59,12 @@ template <typename T>
 struct FaceBuffers {
   std::array<T*, 3> lo{};
   std::array<T*, 3> hi{};
+
+  /// As faces of no type in particular, or of constants.
+  template <typename U>
+  operator FaceBuffers<U>() const {
+    return {{lo[0], lo[1], lo[2]}, {hi[0], hi[1], hi[2]}};
+  }
 };
 
 /// Extent of the face buffer of `width` voxels along `dimension` at a box of `extent` whose faces are `faces`.
@@ -72,6 +80,7 @@ inline Extent face_extent(const Extent& extent, const Halo& faces, int dimension
 struct DropoutKey {
   RandomStream stream;
   std::int64_t first_sample = 0;
+  const std::uint32_t* step = nullptr;  ///< where the stream's step stands by the time the kernel runs; null: in it
 };
 
 /// What statistics that depend on y add to its gradient: dy = gamma · inverse_deviation · dz + offset + ẑ · pull, with
@@ -81,42 +90,43 @@ struct NormGradient {
   const double* pull = nullptr;
 };
 
+/// Works on the queue it was made for; all pointers are to memory of its device.
 class Chain {
 public:
   virtual ~Chain() = default;
 
   /// This rank's mean and summed squared distance from it, in double, over all samples and voxels: mean, m2: [C] each,
   /// or (per_sample) of each sample [N,C].
-  virtual void moments(const float* y, double* mean, double* m2) = 0;
+  virtual void moments(const void* y, double* mean, double* m2) = 0;
 
   /// Writes the output voxels `part` (inside `out`, any box) into dst. Max pooling in training also writes which voxel
   /// of its window won, argmax: [N,D,H,W,C] bytes of `out`, dense, counted w fastest (the first wins a tie). Where a
   /// part needs no face voxel, `faces` may hold anything.
-  virtual void forward(const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
-                       const DropoutKey& dropout, const Box& part, float* dst, std::uint8_t* argmax) = 0;
+  virtual void forward(const void* y, const FaceBuffers<const void>& faces, const Normalisation& norm,
+                       const DropoutKey& dropout, const Box& part, void* dst, std::uint8_t* argmax) = 0;
 
   /// What this rank's outputs give back to neighbours' activations: dfaces, laid out like `faces`, assigned.
   /// dout: laid out as `dst`, complete inside `out`; what its margins hold is not read.
-  virtual void backward_faces(const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
-                              const FaceBuffers<float>& dfaces) = 0;
+  virtual void backward_faces(const void* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
+                              const FaceBuffers<void>& dfaces) = 0;
 
   /// Adds Σ dz and Σ dz·ẑ over the voxels `part` (inside `in`, any box) to sums: [2,C], with per_sample [N,2,C], where
   /// ẑ is z before gamma and beta and dz the gradient of z. `received` holds what neighbours' outputs gave to this
   /// rank's activations, added in: buffers laid out like faces (widened by `faces` along earlier dimensions) but
   /// `returned` wide and lying inside the box; only their voxels inside `in` are read. Null where the width is 0.
-  virtual void backward_sums(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
-                             const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
+  virtual void backward_sums(const void* y, const FaceBuffers<const void>& received, const Normalisation& norm,
+                             const void* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
                              double* sums) = 0;
 
   /// dy = gradient of y over `in`, laid out as `src`, assigned or (accumulate) added; may be y itself unless it adds.
   /// y is not read where the chain neither normalises nor activates.
-  virtual void backward_data(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
-                             const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
-                             const NormGradient& statistics, float* dy) = 0;
+  virtual void backward_data(const void* y, const FaceBuffers<const void>& received, const Normalisation& norm,
+                             const void* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
+                             const NormGradient& statistics, void* dy) = 0;
 
   [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
 };
 
-std::unique_ptr<Chain> make_chain(Backend backend, const ChainDesc& desc);
+std::unique_ptr<Chain> make_chain(const Queue& queue, const ChainDesc& desc);
 
 }  // namespace halograd

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "halograd/kernels/backend.hpp"
+#include "halograd/core/types.hpp"
+#include "halograd/device/queue.hpp"
 #include "halograd/tensor/shape.hpp"
 
 #include <memory>
@@ -21,8 +22,9 @@ struct Conv3dDesc {
   Extent kernel = Extent::cube(1);
   Extent stride = Extent::cube(1);
   Extent pad_lo = {};
-  bool input_gradient = true;  ///< whether backward_data will be called
-  bool training = true;        ///< whether backward_weights (and backward_data) will be called
+  bool input_gradient = true;            ///< whether backward_data will be called
+  bool training = true;                  ///< whether backward_weights (and backward_data) will be called
+  Precision precision = Precision::f32;  ///< x, y and their gradients are kept in its activation_type
   bool direct = false;     ///< one algorithm however few voxels a rank has, so that outputs round alike on all grids
   bool backwards = false;  ///< serves a deconvolution: backward_data and forward, and their conditions, swap roles
 
@@ -36,24 +38,25 @@ struct Conv3dDesc {
   }
 };
 
-/// y = conv(x, w), without bias. x: [N,D,H,W,I] of `in`; y, dy: [N,D,H,W,O] of `out`; w, dw: [O,I,kd,kh,kw] in plain
-/// order, as PyTorch has them. Every result is assigned, never accumulated.
+/// y = conv(x, w), without bias. x: [N,D,H,W,I] of `in`; y, dy: [N,D,H,W,O] of `out`; w, dw: [O,I,kd,kh,kw] f32 in
+/// plain order, as PyTorch has them. Every result is assigned, never accumulated. Works on the queue it was made for.
 class Conv3d {
 public:
   virtual ~Conv3d() = default;
   /// Takes new weights, which stay readable until the next call; call after each update, before the next run.
   virtual void set_weights(const float* w) = 0;
-  virtual void forward(const float* x, float* y) = 0;
+  virtual void forward(const void* x, void* y) = 0;
   /// dx: [N,D,H,W,I] of `in`, margins included: there it holds what this rank adds to its neighbours' gradients.
-  virtual void backward_data(const float* dy, float* dx) = 0;
-  virtual void backward_weights(const float* x, const float* dy, float* dw) = 0;
+  virtual void backward_data(const void* dy, void* dx) = 0;
+  virtual void backward_weights(const void* x, const void* dy, float* dw) = 0;
   /// Bytes held beside the buffers passed in: packed weights and scratch memory.
   [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
   /// Names of the implementations chosen: forward, backward data, backward weights (fewer where not made).
   [[nodiscard]] virtual std::vector<std::string> implementations() const = 0;
 };
 
-/// Throws ResourceError where the backend has no fast implementation or memory runs out.
-std::unique_ptr<Conv3d> make_conv3d(Backend backend, const Conv3dDesc& desc);
+/// Throws ResourceError where the backend has no fast implementation or memory runs out, UsageError for a precision
+/// that it has not.
+std::unique_ptr<Conv3d> make_conv3d(const Queue& queue, const Conv3dDesc& desc);
 
 }  // namespace halograd

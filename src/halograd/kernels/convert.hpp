@@ -1,7 +1,7 @@
 #pragma once
 
 #include "halograd/core/types.hpp"
-#include "halograd/kernels/backend.hpp"
+#include "halograd/device/queue.hpp"
 #include "halograd/tensor/box.hpp"
 
 #include <array>
@@ -22,7 +22,8 @@ using Flips = std::array<bool, 3>;
 /// One sample's hyperslab on its way into the first layer's buffer. A number x of the source becomes
 /// transform(x · scale + offset) · gain + shift.
 struct ConvertDesc {
-  DType dtype = DType::u16;
+  DType dtype = DType::u16;     ///< of the source
+  DType dst_type = DType::f32;  ///< f32 or bf16
   double scale = 1;
   double offset = 0;
   InputTransform transform = InputTransform::none;
@@ -36,9 +37,9 @@ struct ConvertDesc {
   Box dst;                      ///< the voxels the destination holds (margins included); only source ∩ dst is written
 };
 
-/// dst: one sample [D,H,W,C] of `dst`. Returns whether every number read, with scale and offset and transformed, is
-/// finite; one that clipping would hide counts too.
-bool convert_input(Backend backend, const ConvertDesc& desc, const void* source, float* dst);
+/// dst: one sample [D,H,W,C] of `dst`. Sets `refused` to 1 where a number read, with scale and offset and transformed,
+/// is not finite (one that clipping would hide counts too), and leaves it alone otherwise.
+void convert_input(const Queue& queue, const ConvertDesc& desc, const void* source, void* dst, std::uint32_t* refused);
 
 /// One sample's labels on their way to the loss.
 struct LabelDesc {
@@ -48,7 +49,8 @@ struct LabelDesc {
   int ignore_label = -1;       ///< or this one; −1: none
 };
 
-/// source, dst: [D,H,W]. Returns the largest label that is neither below `classes` nor the ignore label; −1: none.
+/// source, dst: [D,H,W], on the host. Returns the largest label that is neither below `classes` nor the ignore label;
+/// −1: none.
 int convert_labels(Backend backend, const LabelDesc& desc, const std::uint8_t* source, std::uint8_t* dst);
 
 }  // namespace halograd

@@ -7,12 +7,13 @@ namespace {
 
 class Deconv3d final : public Conv3d {
 public:
-  Deconv3d(Backend backend, const Conv3dDesc& desc) : conv_(make_conv3d(backend, desc)), swaps_(desc.calls_forward()) {}
+  Deconv3d(const Queue& queue, const Conv3dDesc& desc)
+      : conv_(make_conv3d(queue, desc)), swaps_(desc.calls_forward()) {}
 
   void set_weights(const float* w) override { conv_->set_weights(w); }
-  void forward(const float* x, float* y) override { conv_->backward_data(x, y); }
-  void backward_data(const float* dy, float* dx) override { conv_->forward(dy, dx); }
-  void backward_weights(const float* x, const float* dy, float* dw) override { conv_->backward_weights(dy, x, dw); }
+  void forward(const void* x, void* y) override { conv_->backward_data(x, y); }
+  void backward_data(const void* dy, void* dx) override { conv_->forward(dy, dx); }
+  void backward_weights(const void* x, const void* dy, float* dw) override { conv_->backward_weights(dy, x, dw); }
   [[nodiscard]] std::int64_t held_bytes() const override { return conv_->held_bytes(); }
   [[nodiscard]] std::vector<std::string> implementations() const override {
     std::vector<std::string> names = conv_->implementations();
@@ -38,12 +39,13 @@ Conv3dDesc transposed(const Deconv3dDesc& desc) {
           .pad_lo = desc.pad_lo,
           .input_gradient = desc.input_gradient,
           .training = desc.training,
+          .precision = desc.precision,
           .direct = desc.direct,
           .backwards = true};
 }
 
-std::unique_ptr<Conv3d> make_deconv3d(Backend backend, const Deconv3dDesc& desc) {
-  return std::make_unique<Deconv3d>(backend, transposed(desc));
+std::unique_ptr<Conv3d> make_deconv3d(const Queue& queue, const Deconv3dDesc& desc) {
+  return std::make_unique<Deconv3d>(queue, transposed(desc));
 }
 
 }  // namespace halograd

@@ -16,9 +16,10 @@ struct Deconv3dDesc {
   Extent kernel = Extent::cube(2);
   Extent stride = Extent::cube(2);
   Extent pad_lo = {};
-  bool input_gradient = true;  ///< whether backward_data will be called
-  bool training = true;        ///< whether backward_weights (and backward_data) will be called
-  bool direct = false;         ///< see Conv3dDesc
+  bool input_gradient = true;            ///< whether backward_data will be called
+  bool training = true;                  ///< whether backward_weights (and backward_data) will be called
+  Precision precision = Precision::f32;  ///< see Conv3dDesc
+  bool direct = false;                   ///< likewise
 
   [[nodiscard]] double forward_flops() const {
     return 2.0 * static_cast<double>(samples * in_channels * out_channels * in.volume() * kernel.volume());
@@ -31,6 +32,6 @@ Conv3dDesc transposed(const Deconv3dDesc& desc);
 
 /// A convolution seen backwards, with the members of Conv3d: x: [N,D,H,W,I] of `in`; y, dy: [N,D,H,W,O] of `out`; w,
 /// dw: [I,O,kd,kh,kw], as PyTorch has them. Throws as make_conv3d does.
-std::unique_ptr<Conv3d> make_deconv3d(Backend backend, const Deconv3dDesc& desc);
+std::unique_ptr<Conv3d> make_deconv3d(const Queue& queue, const Deconv3dDesc& desc);
 
 }  // namespace halograd

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "halograd/kernels/backend.hpp"
+#include "halograd/core/types.hpp"
+#include "halograd/device/queue.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -14,9 +15,11 @@ struct DenseDesc {
   std::int64_t in_features = 0;
   std::int64_t out_features = 0;
   bool training = true;
+  Precision precision = Precision::f32;  ///< f32 or tf32
 };
 
-/// y = x wᵀ + b. x, dx: [N,I]; y, dy: [N,O]; w, dw: [O,I]; b, db: [O]. Every result is assigned.
+/// y = x wᵀ + b. x, dx: [N,I]; y, dy: [N,O]; w, dw: [O,I]; b, db: [O]. All f32. Every result is assigned. Works on the
+/// queue it was made for.
 class Dense {
 public:
   virtual ~Dense() = default;
@@ -27,6 +30,6 @@ public:
   [[nodiscard]] virtual std::vector<std::string> implementations() const = 0;
 };
 
-std::unique_ptr<Dense> make_dense(Backend backend, const DenseDesc& desc);
+std::unique_ptr<Dense> make_dense(const Queue& queue, const DenseDesc& desc);
 
 }  // namespace halograd

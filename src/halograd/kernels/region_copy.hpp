@@ -1,6 +1,7 @@
 #pragma once
 
-#include "halograd/kernels/backend.hpp"
+#include "halograd/core/types.hpp"
+#include "halograd/device/queue.hpp"
 #include "halograd/tensor/layout.hpp"
 
 namespace halograd {
@@ -12,11 +13,12 @@ struct RegionCopy {
   std::int64_t channels = 0;
   VoxelLayout from;
   VoxelLayout to;
-  Box region;  ///< inside both
+  Box region;               ///< inside both
+  DType type = DType::f32;  ///< of both buffers: f32 or bf16
 };
 
-void copy_region(Backend backend, const RegionCopy& copy, const float* from, float* to);
+void copy_region(const Queue& queue, const RegionCopy& copy, const void* from, void* to);
 /// Adds instead: gradients that come home to their owner, or from several consumers of a tensor.
-void add_region(Backend backend, const RegionCopy& copy, const float* from, float* to);
+void add_region(const Queue& queue, const RegionCopy& copy, const void* from, void* to);
 
 }  // namespace halograd

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "halograd/kernels/backend.hpp"
+#include "halograd/core/types.hpp"
+#include "halograd/device/queue.hpp"
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace halograd {
@@ -15,6 +15,7 @@ namespace halograd {
 /// squares, as MONAI's DiceLoss). Voxels of the ignore label count in neither, nor do those whose label is no class
 /// (whoever reads labels refuses such).
 struct SegmentationLossDesc {
+  DType type = DType::f32;            ///< of the logits and their gradient: f32 or bf16
   std::int64_t samples = 0;           ///< on this rank
   std::int64_t voxels = 0;            ///< of a sample on this rank
   std::int64_t classes = 0;           ///< 255 at most
@@ -32,23 +33,23 @@ inline std::int64_t segmentation_sum_count(const SegmentationLossDesc& desc, std
 }
 
 /// This rank's sums, assigned. logits: [samples, voxels, classes]; labels: [samples, voxels]; sums as above.
-void segmentation_sums(Backend backend, const SegmentationLossDesc& desc, const float* logits,
+void segmentation_sums(const Queue& queue, const SegmentationLossDesc& desc, const void* logits,
                        const std::uint8_t* labels, double* sums);
 
-/// What the sums of the whole mini-batch say.
+/// What the sums of the whole mini-batch say, in memory of the device.
 struct SegmentationOutcome {
   double loss = 0;
   double cross_entropy_scale = 0;  ///< share / Σ w, which a voxel's (p − g)·w is multiplied by; 0 where no voxel counts
 };
-/// `sums` over all ranks, of all `samples` samples. dice: [samples, 2, classes], assigned: the gradient of the Dice
-/// part of the loss by a voxel's p is dice[0]·g + dice[1].
-SegmentationOutcome finish_segmentation(const SegmentationLossDesc& desc, std::int64_t samples,
-                                        std::span<const double> sums, std::span<double> dice);
+/// `sums` over all ranks, of all `samples` samples. Assigns `outcome` and dice: [samples, 2, classes]: the gradient of
+/// the Dice part of the loss by a voxel's p is dice[0]·g + dice[1].
+void finish_segmentation(const Queue& queue, const SegmentationLossDesc& desc, std::int64_t samples, const double* sums,
+                         SegmentationOutcome* outcome, double* dice);
 
 /// dlogits, which may be logits: the gradient of the global loss, assigned. dice: that of this rank's samples; not read
-/// without a share of Dice.
-void segmentation_gradient(Backend backend, const SegmentationLossDesc& desc, const float* logits,
-                           const std::uint8_t* labels, double cross_entropy_scale, std::span<const double> dice,
-                           float* dlogits);
+/// without a share of Dice. Of the outcome, the scale.
+void segmentation_gradient(const Queue& queue, const SegmentationLossDesc& desc, const void* logits,
+                           const std::uint8_t* labels, const SegmentationOutcome* outcome, const double* dice,
+                           void* dlogits);
 
 }  // namespace halograd

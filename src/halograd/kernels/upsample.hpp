@@ -1,6 +1,7 @@
 #pragma once
 
-#include "halograd/kernels/backend.hpp"
+#include "halograd/core/types.hpp"
+#include "halograd/device/queue.hpp"
 #include "halograd/tensor/layout.hpp"
 #include "halograd/tensor/window.hpp"
 
@@ -17,10 +18,11 @@ struct UpsampleDesc {
   std::int64_t channels = 0;
   UpsampleKind kind = UpsampleKind::nearest;
   Extent factor = Extent::cube(2);
-  Extent in_extent;  ///< the whole volume of x
-  VoxelLayout src;   ///< of x: what the outputs `out` read, neighbours' voxels included
-  Box out;           ///< the outputs of this rank
-  VoxelLayout dst;   ///< of y; holds `out` and perhaps margins, which are not written
+  Extent in_extent;         ///< the whole volume of x
+  VoxelLayout src;          ///< of x: what the outputs `out` read, neighbours' voxels included
+  Box out;                  ///< the outputs of this rank
+  VoxelLayout dst;          ///< of y; holds `out` and perhaps margins, which are not written
+  DType type = DType::f32;  ///< of x, y and their gradients: f32 or bf16
 };
 
 /// The transposed window through which outputs see inputs: what decides halos.
@@ -35,9 +37,9 @@ inline Window upsample_window(UpsampleKind kind, const Extent& factor) {
   return window;
 }
 
-void upsample(Backend backend, const UpsampleDesc& desc, const float* x, float* y);
+void upsample(const Queue& queue, const UpsampleDesc& desc, const void* x, void* y);
 /// dx, laid out as src, margins included (there: what this rank adds to its neighbours' gradients), assigned.
 /// dy: as dst; only `out` is read.
-void upsample_backward(Backend backend, const UpsampleDesc& desc, const float* dy, float* dx);
+void upsample_backward(const Queue& queue, const UpsampleDesc& desc, const void* dy, void* dx);
 
 }  // namespace halograd

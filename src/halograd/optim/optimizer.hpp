@@ -1,7 +1,7 @@
 #pragma once
 
 #include "halograd/core/memory.hpp"
-#include "halograd/kernels/backend.hpp"
+#include "halograd/device/backend.hpp"
 
 #include <cstdint>
 #include <span>

@@ -5,6 +5,7 @@
 #include "halograd/kernels/cpu/chain_forward.hpp"
 #include "halograd/kernels/cpu/chain_moments.hpp"
 #include "halograd/kernels/cpu/chain_parts.hpp"
+#include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -74,7 +75,7 @@ struct SampleSet {
   }
 };
 
-class CpuChain final : public Chain {
+class CpuChain final : public TypedChain<float> {
 public:
   explicit CpuChain(const ChainDesc& desc)
       : desc_(desc),

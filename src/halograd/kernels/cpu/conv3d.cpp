@@ -5,6 +5,7 @@
 #include "halograd/kernels/cpu/patch_conv3d.hpp"
 #include "halograd/kernels/cpu/small_conv3d.hpp"
 #include "halograd/kernels/cpu/winograd_conv3d.hpp"
+#include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
 #include <new>
@@ -31,7 +32,7 @@ constexpr std::int64_t few_matrix_rows = 32;
 constexpr std::int64_t most_matrix_rows = 512;
 
 /// No samples or no voxels on this rank: no sum has a term.
-class EmptyConv3d final : public Conv3d {
+class EmptyConv3d final : public TypedConv3d<float> {
 public:
   explicit EmptyConv3d(const Conv3dDesc& desc)
       : dx_elements_(desc.samples * desc.in_channels * desc.in.volume()),
@@ -73,19 +74,19 @@ public:
     }
   }
 
-  void forward(const float* x, float* y) override {
+  void forward(const void* x, void* y) override {
     forward_.bind(DNNL_ARG_SRC, x);
     forward_.bind(DNNL_ARG_DST, y);
     forward_.run();
   }
 
-  void backward_data(const float* dy, float* dx) override {
+  void backward_data(const void* dy, void* dx) override {
     backward_data_.bind(DNNL_ARG_DIFF_DST, dy);
     backward_data_.bind(DNNL_ARG_DIFF_SRC, dx);
     backward_data_.run();
   }
 
-  void backward_weights(const float* x, const float* dy, float* dw) override {
+  void backward_weights(const void* x, const void* dy, float* dw) override {
     backward_weights_.bind(DNNL_ARG_SRC, x);
     backward_weights_.bind(DNNL_ARG_DIFF_DST, dy);
     if (!unpacking_) backward_weights_.bind(DNNL_ARG_DIFF_WEIGHTS, dw);

@@ -1,5 +1,6 @@
 #include "halograd/kernels/cpu/convert.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/parallel.hpp"
 
 #include <algorithm>
@@ -13,18 +14,9 @@
 namespace halograd::cpu {
 namespace {
 
-/// Half of a float, as files of bf16 hold it.
-struct Bf16 {
-  std::uint16_t bits;
-};
-
 template <typename Source>
 inline float to_float(Source value) {
-  if constexpr (std::is_same_v<Source, Bf16>) {
-    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
-  } else {
-    return static_cast<float>(value);
-  }
+  return static_cast<float>(value);
 }
 
 /// log(1 + x) of every value an integer type of at most 16 bits takes, indexed by its bits.
@@ -173,7 +165,8 @@ bool convert_as(const ConvertDesc& desc, const void* source, float* dst) {
 
 }  // namespace
 
-bool convert_input(const ConvertDesc& desc, const void* source, float* dst) {
+bool convert_input(const ConvertDesc& desc, const void* source, void* dst_data) {
+  auto* const dst = static_cast<float*>(dst_data);
   switch (desc.dtype) {
     case DType::f32: return convert_as<float>(desc, source, dst);
     case DType::bf16: return convert_as<Bf16>(desc, source, dst);

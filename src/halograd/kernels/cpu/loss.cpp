@@ -29,7 +29,8 @@ constexpr std::int64_t pieces = 64;
 
 }  // namespace
 
-double squared_error(const float* prediction, const float* target, std::int64_t count) {
+double squared_error(DType, const void* prediction_data, const float* target, std::int64_t count) {
+  const auto* const prediction = static_cast<const float*>(prediction_data);
   std::array<double, pieces> sums{};
   parallel_for(pieces, [&](std::int64_t i) {
     const std::int64_t begin = count * i / pieces;
@@ -41,8 +42,10 @@ double squared_error(const float* prediction, const float* target, std::int64_t 
   return total;
 }
 
-void squared_error_gradient(const float* prediction, const float* target, float scale, std::int64_t count,
-                            float* dprediction) {
+void squared_error_gradient(DType, const void* prediction_data, const float* target, float scale, std::int64_t count,
+                            void* dprediction_data) {
+  const auto* const prediction = static_cast<const float*>(prediction_data);
+  auto* const dprediction = static_cast<float*>(dprediction_data);
   parallel_ranges(count, [&](std::int64_t begin, std::int64_t end, int) {
     gradient_part(prediction + begin, target + begin, scale, end - begin, dprediction + begin);
   });

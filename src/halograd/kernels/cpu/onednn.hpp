@@ -135,9 +135,9 @@ public:
 
   [[nodiscard]] explicit operator bool() const { return static_cast<bool>(primitive_); }
 
-  void bind(int argument, const float* data) {
+  void bind(int argument, const void* data) {
     // oneDNN takes sources and results alike as void*; it does not write to a source.
-    arguments_.at(argument).set_data_handle(const_cast<float*>(data));
+    arguments_.at(argument).set_data_handle(const_cast<void*>(data));
   }
 
   void run() {

@@ -2,6 +2,7 @@
 
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/onednn.hpp"
+#include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -95,7 +96,7 @@ private:
   std::string implementation_;
 };
 
-class PatchConv3d final : public Conv3d {
+class PatchConv3d final : public TypedConv3d<float> {
 public:
   explicit PatchConv3d(const Conv3dDesc& desc)
       : desc_(desc),

@@ -59,12 +59,12 @@ void for_each_row(const RegionCopy& copy, const float* from, float* to, const Co
 
 }  // namespace
 
-void copy_region(const RegionCopy& copy, const float* from, float* to) {
-  for_each_row(copy, from, to, copy_row);
+void copy_region(const RegionCopy& copy, const void* from, void* to) {
+  for_each_row(copy, static_cast<const float*>(from), static_cast<float*>(to), copy_row);
 }
 
-void add_region(const RegionCopy& copy, const float* from, float* to) {
-  for_each_row(copy, from, to, add_row);
+void add_region(const RegionCopy& copy, const void* from, void* to) {
+  for_each_row(copy, static_cast<const float*>(from), static_cast<float*>(to), add_row);
 }
 
 }  // namespace halograd::cpu

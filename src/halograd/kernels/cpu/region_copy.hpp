@@ -4,7 +4,7 @@
 
 namespace halograd::cpu {
 
-void copy_region(const RegionCopy& copy, const float* from, float* to);
-void add_region(const RegionCopy& copy, const float* from, float* to);
+void copy_region(const RegionCopy& copy, const void* from, void* to);
+void add_region(const RegionCopy& copy, const void* from, void* to);
 
 }  // namespace halograd::cpu

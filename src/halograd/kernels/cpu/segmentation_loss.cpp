@@ -242,8 +242,9 @@ constexpr std::int64_t piece_elements = 1 << 14;
 
 }  // namespace
 
-void segmentation_sums(const SegmentationLossDesc& desc, const float* logits, const std::uint8_t* labels,
+void segmentation_sums(const SegmentationLossDesc& desc, const void* logits_data, const std::uint8_t* labels,
                        double* sums) {
+  const auto* const logits = static_cast<const float*>(logits_data);
   const std::array<float, most_classes> weights = weights_of(desc);
   const std::int64_t count = 2 + 3 * desc.classes;
   const std::int64_t pieces = std::min(most_pieces, piece_elements / count);
@@ -266,8 +267,10 @@ void segmentation_sums(const SegmentationLossDesc& desc, const float* logits, co
   }
 }
 
-void segmentation_gradient(const SegmentationLossDesc& desc, const float* logits, const std::uint8_t* labels,
-                           double cross_entropy_scale, std::span<const double> dice, float* dlogits) {
+void segmentation_gradient(const SegmentationLossDesc& desc, const void* logits_data, const std::uint8_t* labels,
+                           double cross_entropy_scale, const double* dice, void* dlogits_data) {
+  const auto* const logits = static_cast<const float*>(logits_data);
+  auto* const dlogits = static_cast<float*>(dlogits_data);
   const std::array<float, most_classes> weights = weights_of(desc);
   for (std::int64_t n = 0; n < desc.samples; ++n) {
     DiceGradient gradient;

@@ -4,8 +4,8 @@
 
 namespace halograd::cpu {
 
-void segmentation_sums(const SegmentationLossDesc& desc, const float* logits, const std::uint8_t* labels, double* sums);
-void segmentation_gradient(const SegmentationLossDesc& desc, const float* logits, const std::uint8_t* labels,
-                           double cross_entropy_scale, std::span<const double> dice, float* dlogits);
+void segmentation_sums(const SegmentationLossDesc& desc, const void* logits, const std::uint8_t* labels, double* sums);
+void segmentation_gradient(const SegmentationLossDesc& desc, const void* logits, const std::uint8_t* labels,
+                           double cross_entropy_scale, const double* dice, void* dlogits);
 
 }  // namespace halograd::cpu

@@ -2,6 +2,7 @@
 
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/dense.hpp"
+#include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -34,7 +35,7 @@ std::vector<std::int64_t> tap_sources(const Conv3dDesc& desc) {
   return sources;
 }
 
-class SmallConv3d final : public Conv3d {
+class SmallConv3d final : public TypedConv3d<float> {
 public:
   explicit SmallConv3d(const Conv3dDesc& desc)
       : channels_(desc.in_channels),

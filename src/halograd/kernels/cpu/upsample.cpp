@@ -157,7 +157,9 @@ void for_each_row(std::int64_t samples, const Box& box, const Body& body) {
 
 }  // namespace
 
-void upsample(const UpsampleDesc& desc, const float* x, float* y) {
+void upsample(const UpsampleDesc& desc, const void* x_data, void* y_data) {
+  const auto* const x = static_cast<const float*>(x_data);
+  auto* const y = static_cast<float*>(y_data);
   const Axes axes(desc, upsample_window(desc.kind, desc.factor));
   const RowShape shape(desc);
   for_each_row(desc.samples, desc.out, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
@@ -175,7 +177,9 @@ void upsample(const UpsampleDesc& desc, const float* x, float* y) {
   });
 }
 
-void upsample_backward(const UpsampleDesc& desc, const float* dy, float* dx) {
+void upsample_backward(const UpsampleDesc& desc, const void* dy_data, void* dx_data) {
+  const auto* const dy = static_cast<const float*>(dy_data);
+  auto* const dx = static_cast<float*>(dx_data);
   const Axes axes(desc, upsample_window(desc.kind, desc.factor));
   const RowShape shape(desc);
   const Box& box = desc.src.box;

@@ -4,7 +4,7 @@
 
 namespace halograd::cpu {
 
-void upsample(const UpsampleDesc& desc, const float* x, float* y);
-void upsample_backward(const UpsampleDesc& desc, const float* dy, float* dx);
+void upsample(const UpsampleDesc& desc, const void* x, void* y);
+void upsample_backward(const UpsampleDesc& desc, const void* dy, void* dx);
 
 }  // namespace halograd::cpu

@@ -3,6 +3,7 @@
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/winograd_gradient.hpp"
 #include "halograd/kernels/cpu/winograd_pass.hpp"
+#include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -39,7 +40,7 @@ void for_each_in_lane(const Body& body) {
   }
 }
 
-class WinogradConv3d final : public Conv3d {
+class WinogradConv3d final : public TypedConv3d<float> {
 public:
   explicit WinogradConv3d(const Conv3dDesc& desc) : in_(desc.in_channels), out_(desc.out_channels) {
     if (desc.calls_forward()) forward_.emplace(forward_shape(desc));

@@ -2,6 +2,7 @@
 
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/reference/chain_steps.hpp"
+#include "halograd/kernels/typed.hpp"
 
 #include <cstddef>
 #include <vector>
@@ -18,7 +19,7 @@ Box widened(const Box& box, const Halo& halo) {
   return result;
 }
 
-class ReferenceChain final : public Chain {
+class ReferenceChain final : public TypedChain<float> {
 public:
   explicit ReferenceChain(const ChainDesc& desc) : desc_(desc), seen_(widened(desc.in, desc.faces)) {
     const auto elements = static_cast<std::size_t>(desc.samples * seen_.volume() * desc.channels);

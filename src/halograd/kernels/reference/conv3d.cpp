@@ -1,6 +1,7 @@
 #include "halograd/kernels/reference/conv3d.hpp"
 
 #include "halograd/core/parallel.hpp"
+#include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
 #include <array>
@@ -79,7 +80,7 @@ std::int64_t voxel_offset(const Extent& extent, std::int64_t n, const Index& at)
   return ((n * extent.d + at.d) * extent.h + at.h) * extent.w + at.w;
 }
 
-class ReferenceConv3d final : public Conv3d {
+class ReferenceConv3d final : public TypedConv3d<float> {
 public:
   explicit ReferenceConv3d(const Conv3dDesc& desc) : desc_(desc) {
     if (desc.calls_forward()) {

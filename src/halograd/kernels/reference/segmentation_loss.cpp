@@ -52,7 +52,7 @@ void segmentation_sums(const SegmentationLossDesc& desc, const float* logits, co
 }
 
 void segmentation_gradient(const SegmentationLossDesc& desc, const float* logits, const std::uint8_t* labels,
-                           double cross_entropy_scale, std::span<const double> dice, float* dlogits) {
+                           double cross_entropy_scale, const double* dice, float* dlogits) {
   for (std::int64_t v = 0; v < desc.samples * desc.voxels; ++v) {
     float* const gradient = dlogits + v * desc.classes;
     const int label = labels[v];
@@ -66,7 +66,7 @@ void segmentation_gradient(const SegmentationLossDesc& desc, const float* logits
     for (std::int64_t k = 0; k < desc.classes; ++k) p[static_cast<std::size_t>(k)] = softmax.probability(k);
     const auto by_probability = [&](std::int64_t k) {
       if (desc.dice == 0) return 0.0;
-      const double* const of_sample = dice.data() + v / desc.voxels * 2 * desc.classes;
+      const double* const of_sample = dice + v / desc.voxels * 2 * desc.classes;
       return (k == label ? of_sample[k] : 0) + of_sample[desc.classes + k];
     };
     double mean = 0;
