@@ -12,7 +12,7 @@ file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/downstream -B ${WORK}/build -G ${GENERATOR}
     -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_FLAGS=${FLAGS}"
-    -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+    -D CMAKE_PREFIX_PATH=${WORK}/prefix ${ROOTS})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/downstream)
 if(NOT output MATCHES "parameters 9437636\n" OR NOT output MATCHES "outputs 4\n")
