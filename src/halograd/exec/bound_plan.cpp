@@ -5,7 +5,8 @@
 
 namespace halograd {
 
-BoundPlan::BoundPlan(Plan plan, const Binding& binding) : plan_(std::move(plan)), to_(binding) {
+BoundPlan::BoundPlan(Plan plan, const Binding& binding)
+    : plan_(std::move(plan)), to_(binding), converter_(binding.device, binding.queue) {
   for (const BufferPlan& buffer : plan_.buffers) {
     addresses_.push_back(buffer.external ? nullptr : to_.arena + buffer.offset);
   }
@@ -60,14 +61,16 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
   }
 }
 
-void BoundPlan::load(const MiniBatch& batch, std::byte* input, std::uint8_t* labels) const {
+void BoundPlan::load(const MiniBatch& batch, std::byte* input, std::uint8_t* labels) {
   const InputUnit& unit = plan_.input;
   const std::int64_t sample_bytes = dtype_size(unit.tile.type) * unit.shape.channels * unit.tile.box.volume();
+  converted_.clear();
+  converter_.begin(static_cast<std::int64_t>(batch.samples.size()));
   for (std::size_t n = 0; n < batch.samples.size(); ++n) {
     const SampleView& sample = batch.samples[n];
     if (sample.labels != nullptr && labels != nullptr) {
       const std::int64_t voxels = unit.own.volume();
-      to_.queue.copy(sample.labels, labels + static_cast<std::int64_t>(n) * voxels, voxels);
+      converter_.copy_labels(sample.labels, labels + static_cast<std::int64_t>(n) * voxels, voxels);
     }
     if (sample.data == nullptr) continue;
     const ConvertDesc desc{.dtype = sample.dtype,
@@ -77,14 +80,18 @@ void BoundPlan::load(const MiniBatch& batch, std::byte* input, std::uint8_t* lab
                            .channels_first = sample.channels_first,
                            .source = unit.own,
                            .dst = unit.tile.box};
-    std::uint32_t refused = 0;
-    convert(desc, sample.data, input + static_cast<std::int64_t>(n) * sample_bytes, &refused);
-    if (refused != 0) throw DataError("{}: a voxel is not a finite number after the input transform", sample.name);
+    converter_.convert(desc, sample.data, input + static_cast<std::int64_t>(n) * sample_bytes);
+    converted_.push_back(sample.name);
   }
   if (batch.targets != nullptr && !plan_.losses.empty()) {
     const LossUnit& loss = plan_.losses.front();
     to_.queue.copy(batch.targets, address(loss.target), 4 * loss.elements);
   }
+  if (converted_.empty()) return;
+  const std::int64_t refused = converter_.finish();
+  if (refused < 0) return;
+  throw DataError("{}: a voxel is not a finite number after the input transform",
+                  converted_[static_cast<std::size_t>(refused)]);
 }
 
 StepResult BoundPlan::run(const StepContext& context) {
@@ -104,6 +111,7 @@ StepResult BoundPlan::run(const StepContext& context) {
   double before = now_seconds();
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     tasks_[i]();
+    if (context.step_seconds != nullptr) to_.queue.synchronize();
     const double after = now_seconds();
     const Step& step = plan_.steps[i];
     double& bin = step.start >= 0                 ? result.communication_seconds

@@ -5,6 +5,7 @@
 #include "halograd/exec/mini_batch.hpp"
 #include "halograd/exec/parameter_store.hpp"
 #include "halograd/exec/step_block.hpp"
+#include "halograd/kernels/input_converter.hpp"
 #include "halograd/kernels/statistics.hpp"
 #include "halograd/optim/optimizer.hpp"
 #include "halograd/plan/plan.hpp"
@@ -41,8 +42,8 @@ struct Binding {
 
 /// A Plan with its kernels made, its buffers placed and its messages set up: a list of closures that run in order.
 /// Running allocates nothing and decides nothing. Closures look up where a buffer lies when they run, since the input's
-/// place changes from step to step. On the processor a closure has done its work when it returns; on a GPU it has listed
-/// it on a queue. Internal to exec/.
+/// place changes from step to step. On the processor a closure has done its work when it returns; on a GPU it has
+/// listed it on a queue. Internal to exec/.
 class BoundPlan {
 public:
   /// Makes the kernels. Throws what they throw; connect() then makes it ready to run.
@@ -54,7 +55,7 @@ public:
   void connect();
   /// Writes a mini-batch's voxels to `input` (as Plan::input.tile is laid out), its labels to `labels` and its targets
   /// into their buffer.
-  void load(const MiniBatch& batch, std::byte* input, std::uint8_t* labels) const;
+  void load(const MiniBatch& batch, std::byte* input, std::uint8_t* labels);
   /// Collective. Runs every step.
   StepResult run(const StepContext& context);
 
@@ -137,6 +138,8 @@ private:
   std::vector<ChainState> chains_;
   std::vector<std::unique_ptr<Dense>> denses_;
   std::vector<SegmentationState> segmentations_;
+  InputConverter converter_;
+  std::vector<std::string_view> converted_;  ///< names of the samples given to it
   std::vector<HaloExchange> exchanges_;
   std::vector<Flight> flights_;  ///< by start step
   std::vector<Task> tasks_;

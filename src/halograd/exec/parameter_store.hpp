@@ -9,8 +9,8 @@
 namespace halograd {
 
 /// All parameters of a network and their gradients, in flat arrays that plans of every batch and mode share. Every rank
-/// holds all of them. Layout: Plan::parameters. The host sees copies of the device's arrays (on the processor, the arrays
-/// themselves): to_host() before it reads what a step computed, changed() after it wrote.
+/// holds all of them. Layout: Plan::parameters. The host sees copies of the device's arrays (on the processor, the
+/// arrays themselves): to_host() before it reads what a step computed, changed() after it wrote.
 class ParameterStore {
 public:
   explicit ParameterStore(const Plan& plan, const Device& device = {}, const Queue& queue = {});

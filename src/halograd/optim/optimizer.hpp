@@ -36,7 +36,7 @@ public:
   void update(std::int64_t offset, std::int64_t count, const float* gradients, float* weights) const;
 
   struct State {
-    std::string name;  ///< "adam_m", "adam_v", "velocity"
+    std::string name;         ///< "adam_m", "adam_v", "velocity"
     std::span<float> values;  ///< on the host
   };
   [[nodiscard]] std::vector<State> states();
