@@ -178,7 +178,7 @@ std::vector<ConfigKey> make_keys() {
       train("optimizer", &T::optimizer, "\"adam\" or \"sgd\"", one_of({"adam", "sgd"})),
       train("momentum", &T::momentum, "of sgd", below_1),
       train("seed", &T::seed, "of initial weights, dropout and the samples' order", at_least(0)),
-      train("precision", &T::precision, "of the convolutions", one_of({"f32"}, {"tf32", "bf16"})),
+      train("precision", &T::precision, "\"f32\", \"bf16\", or \"tf32\" (GPUs only)", one_of({"f32", "tf32", "bf16"})),
       train("checkpoint_every_epochs", &T::checkpoint_every_epochs, "0: not by epochs", at_least(0)),
       train("checkpoint_every_steps", &T::checkpoint_every_steps, "0: not by steps", at_least(0)),
       train("checkpoints_kept", &T::checkpoints_kept, "besides the first and the best on validation", at_least(1)),
@@ -189,7 +189,8 @@ std::vector<ConfigKey> make_keys() {
                one_of({"global", "spatial"})),
       parallel("convolutions", &P::convolutions,
                "\"fast\", or \"direct\": none that round more to be faster (Winograd)", one_of({"fast", "direct"})),
-      parallel("backend", &P::backend, "the kernels: \"cpu\" or \"reference\"", one_of({"cpu", "reference"})),
+      parallel("device", &P::device, "\"cuda\", \"cpu\", \"auto\": GPUs where there are any, or \"reference\": plain loops",
+               one_of({"auto", "cpu", "cuda", "reference"})),
   };
 }
 
