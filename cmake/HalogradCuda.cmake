@@ -19,7 +19,7 @@ if(cuda_wanted STREQUAL "AUTO" OR HALOGRAD_CUDA)
     check_language(CUDA)
     if(NOT CMAKE_CUDA_COMPILER)
       list(APPEND HALOGRAD_CUDA_MISSING
-           "a working CUDA compiler ($ENV{CUDACXX} with $ENV{CUDAHOSTCXX}; see CMakeFiles/CMakeError.log)")
+           "a working CUDA compiler ($ENV{CUDACXX} with $ENV{CUDAHOSTCXX}, see CMakeFiles/CMakeError.log)")
       unset(CMAKE_CUDA_COMPILER CACHE)
     endif()
   endif()

@@ -1,8 +1,8 @@
 # cmake -D SOURCE=<src/halograd> -P include_rules.cmake: fails where a file includes what its folder may not.
 #   - A folder may include its own headers, those of the folders it DEPENDS on (as SOURCE/CMakeLists.txt has it) and of
 #     theirs, and those of the folder it lies in.
-#   - The two folders of CUDA_OR_STUB are parts of their library: they include what it may. The CUDA part may also include
-#     the CUDA parts of the libraries below; nothing else includes a part that is not the library's own folder.
+#   - The two folders of CUDA_OR_STUB are parts of their library: they include what it may. The CUDA part may also
+#     include the CUDA parts of the libraries below; nothing else includes a part that isn't a library's own folder.
 #   - What other folders include of a CUDA part reaches no header of CUDA's, not even by way of others.
 #   - A vendor's headers stay in their corner.
 cmake_minimum_required(VERSION 3.25)

@@ -70,7 +70,8 @@ bad_line(comm/a.hpp "#include <nccl.h>" "comm/a.hpp includes nccl.h")
 bad_line(kernels/cuda/a.cuh "#include \"halograd/high/a.hpp\"" "kernels/cuda does not depend on high")
 bad_line(device/cuda/a.hpp "#include \"halograd/kernels/cuda/a.hpp\"" "device/cuda does not depend on kernels/cuda")
 bad_line(device/a.hpp "#include \"halograd/device/cuda/a.hpp\"" "device does not depend on device/cuda")
-bad_line(kernels/no_cuda/a.cpp "#include \"halograd/device/cuda/a.hpp\"" "kernels/no_cuda does not depend on device/cuda")
+bad_line(kernels/no_cuda/a.cpp "#include \"halograd/device/cuda/a.hpp\""
+         "kernels/no_cuda does not depend on device/cuda")
 bad_line(kernels/cuda/a.hpp "#include \"halograd/kernels/cuda/a.cuh\""
          "kernels/no_cuda/a.cpp includes halograd/kernels/cuda/a.hpp, which includes CUDA's headers")
 bad_line(device/none/a.cpp "#include <vector>" "its folder has no halograd_library")

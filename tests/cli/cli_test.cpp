@@ -206,6 +206,18 @@ TEST(Info, NamesVersionLibrariesAndRanks) {
   EXPECT_TRUE(holds(run.out, "ranks      1\n")) << run.out;
 }
 
+TEST(Info, NamesTheCudaLibrariesThatAreBuiltInWithOrWithoutADriver) {
+  const ProgramRun run = run_halograd("info");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<std::string> words =
+      HALOGRAD_WITH_CUDA
+          ? std::vector<std::string>{"CUDA       CUDA runtime 1", ", driver ", "CUDA math  cuDNN 9.", ", cuBLASLt 1",
+                                     "NCCL       2."}
+          : std::vector<std::string>{"CUDA       built without CUDA\n", "CUDA math  built without CUDA\n",
+                                     "NCCL       built without CUDA\n"};
+  for (const std::string& word : words) EXPECT_TRUE(holds(run.out, word)) << word << " in\n" << run.out;
+}
+
 // --- Data ---------------------------------------------------------------------------------------------------------
 
 TEST(Synth, MakesUniversesThatInspectDescribes) {

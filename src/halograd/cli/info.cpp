@@ -34,7 +34,7 @@ std::string info_text(const Communicator& world) {
       {"HDF5", hdf5_version()},
       {"FFTW", fftw_version()},
       {"CUDA", cuda_versions()},
-      {"CUDA libraries", cuda::cuda_library_versions()},
+      {"CUDA math", cuda::cuda_library_versions()},
       {"NCCL", comm::nccl_version()},
       {"processor", processor.model.empty() ? "unknown" : processor.model},
       {"features", fmt::format("{}", fmt::join(processor.features, " "))},

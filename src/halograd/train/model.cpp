@@ -93,7 +93,7 @@ Network build_network(const ModelConfig& model) {
 ExecutorOptions executor_options(const Config& config, std::int64_t ranks) {
   const bool adam = config.train.optimizer == "adam";
   return {.grid = ProcessGrid::parse(config.parallel.grid, ranks),
-          .backend = config.parallel.backend == "reference" ? Backend::reference : Backend::cpu,
+          .device = config.parallel.backend == "reference" ? Backend::reference : Backend::cpu,
           .statistics =
               config.parallel.batch_norm_statistics == "spatial" ? StatisticsScope::spatial : StatisticsScope::global,
           .optimizer = {.kind = adam ? OptimizerKind::adam : OptimizerKind::sgd, .momentum = config.train.momentum},
