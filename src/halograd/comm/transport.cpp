@@ -15,7 +15,6 @@ namespace {
 
 // Why these ranks, on GPUs, can't use NCCL; empty where they can.
 std::string reason_against_nccl(const std::vector<RankFacts>& ranks) {
-  if (ranks.size() == 1) return "one rank";
   std::map<std::string, std::size_t> owners;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankFacts& facts = ranks[rank];
@@ -49,6 +48,7 @@ RankFacts unpacked(const std::string& text) {
 TransportChoice choose_transport(const std::vector<RankFacts>& ranks) {
   const bool on_host = std::ranges::all_of(ranks, [](const RankFacts& facts) { return facts.device_id.empty(); });
   if (on_host) return {Transport::host, "shared memory and MPI"};
+  if (ranks.size() == 1) return {Transport::staged, "none: one rank"};
   const std::string reason = reason_against_nccl(ranks);
   if (reason.empty()) return {Transport::nccl, "NCCL"};
   return {Transport::staged, "pinned host memory and MPI: " + reason};

@@ -101,6 +101,7 @@ std::shared_ptr<NcclCommunicator> make_nccl_communicator(const Communicator& com
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   ncclUniqueId id{};
   agree(communicator, [&] {
+    static_cast<void>(cuda::device_of(device));  // throws where it is no GPU
     if (communicator.rank() == 0) check(ncclGetUniqueId(&id), "preparing NCCL");
   });
   communicator.broadcast(&id, sizeof(id), 0);
