@@ -152,21 +152,28 @@ TEST_F(CudaConvPlan, VolumesThatCannotBeCountedInOnePieceRunOnFastEngines) {
   }
 }
 
+struct LayerKind {
+  std::int64_t in, out, kernel, stride;
+};
+
 TEST_F(CudaConvPlan, DirectTakesOneAlgorithmForAllExtentsAndPaddings) {
+  constexpr LayerKind kinds[] = {{4, 16, 3, 1}, {32, 64, 3, 1}, {64, 128, 3, 2}, {256, 256, 3, 1},
+                                 {1, 32, 3, 1}, {64, 3, 1, 1},  {128, 128, 2, 2}};
   for (const Precision precision : all_precisions) {
     for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data}) {
-      std::optional<Algorithm> first;
-      for (const std::int64_t width : {8, 32, 64}) {
-        for (const bool half : {false, true}) {
-          Conv3dDesc desc = layer(32, 64, width, 3, 1, half);
-          desc.precision = precision;
-          desc.direct = true;
-          const PlannedPass planned = cuda::direct_pass(target(), pass, desc);
-          const Algorithm algorithm = planned.algorithm();
-          if (!first) first = algorithm;
-          EXPECT_EQ(algorithm.engine, first->engine) << describe(pass, desc);
-          EXPECT_EQ(algorithm.knobs, first->knobs) << describe(pass, desc);
-          EXPECT_TRUE(admits(notes_of(target(), pass, desc, algorithm), precision, true));
+      for (const auto& [in, out, kernel, stride] : kinds) {
+        std::optional<Algorithm> first;
+        for (const std::int64_t width : {4, 8, 32, 64}) {
+          for (const bool half : {false, true}) {
+            Conv3dDesc desc = layer(in, out, width, kernel, stride, half);
+            desc.precision = precision;
+            desc.direct = true;
+            const Algorithm algorithm = cuda::direct_pass(target(), pass, desc).algorithm();
+            if (!first) first = algorithm;
+            EXPECT_EQ(algorithm.engine, first->engine) << describe(pass, desc);
+            EXPECT_EQ(algorithm.knobs, first->knobs) << describe(pass, desc);
+            EXPECT_TRUE(admits(notes_of(target(), pass, desc, algorithm), precision, true));
+          }
         }
       }
     }

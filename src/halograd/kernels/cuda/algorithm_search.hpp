@@ -15,9 +15,9 @@ constexpr std::int64_t workspace_limit = std::int64_t{1} << 30;
 std::string algorithm_key(ConvPass pass, const Conv3dDesc& desc, const std::string& device_name);
 
 /// Passes to choose from: those of admitted engines that need `limit` of workspace or less, in the order of cuDNN's
-/// expectations, for the fewest parts and then for parts as small as `workspace_limit` asks for. Where there are none,
-/// the ones that take nearly everything; then the one of all that needs the least. Throws ResourceError where no
-/// engine takes the convolution.
+/// expectations, for the fewest parts and then for parts as small as `workspace_limit` asks for; where they are few,
+/// then those that take nearly everything. Where there are none, the one that needs the least. Throws ResourceError
+/// where no engine takes the convolution.
 std::vector<PlannedPass> candidates(const CudnnTarget& target, ConvPass pass, const Conv3dDesc& desc,
                                     std::int64_t limit);
 

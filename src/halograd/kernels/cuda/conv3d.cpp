@@ -67,21 +67,17 @@ public:
   void set_weights(const float* w) override { pack_weights(queue_, layout_, type_, w, weights_.data()); }
 
   void forward(const void* x, void* y) override {
-    for (std::size_t part = 0; part < forward_->parts(); ++part) {
-      forward_->run(part, x, y, weights_.data(), workspace_.data());
-    }
+    for (std::size_t part = 0; part < forward_->parts(); ++part) run(*forward_, part, x, y, weights_);
   }
 
   void backward_data(const void* dy, void* dx) override {
     if (!backward_data_->covers_input()) queue_.clear(dx, x_bytes_);
-    for (std::size_t part = 0; part < backward_data_->parts(); ++part) {
-      backward_data_->run(part, dx, dy, weights_.data(), workspace_.data());
-    }
+    for (std::size_t part = 0; part < backward_data_->parts(); ++part) run(*backward_data_, part, dx, dy, weights_);
   }
 
   void backward_weights(const void* x, const void* dy, float* dw) override {
     for (std::size_t part = 0; part < backward_weights_->parts(); ++part) {
-      backward_weights_->run(part, x, dy, gradient_.data(), workspace_.data());
+      run(*backward_weights_, part, x, dy, gradient_);
       unpack_weights(queue_, layout_, type_, gradient_.data(), dw, part > 0);
     }
   }
@@ -97,6 +93,11 @@ public:
   }
 
 private:
+  void run(PlannedPass& pass, std::size_t part, const void* x, const void* y, const DeviceBuffer& w) {
+    static_cast<void>(stream_of(queue_));  // the GPU becomes the calling thread's, whichever thread that is
+    pass.run(part, x, y, w.data(), workspace_.data());
+  }
+
   [[nodiscard]] std::vector<const PlannedPass*> passes() const {
     std::vector<const PlannedPass*> made;
     for (const auto* pass : {&forward_, &backward_data_, &backward_weights_}) {

@@ -43,7 +43,8 @@ std::vector<EngineConfig> suggested_configs(const CudnnTarget& target, const Cud
 std::optional<EngineConfig> config_of(const CudnnTarget& target, const CudnnDescriptor& graph,
                                       const Algorithm& algorithm);
 
-/// A convolution ready to run. Its graphs and configurations live as long, and so must recordings of its work.
+/// A convolution ready to run. A recording of its work (a CUDA graph) must not be launched after it is gone: cuDNN may
+/// have compiled kernels for the plan, which go with it.
 class ConvPlan {
 public:
   /// Empty where the algorithm's engine does not take it.

@@ -12,6 +12,8 @@
 
 namespace halograd::cuda {
 
+static_assert(CUDNN_VERSION >= 90800, "cuDNN 9.8 is the first to make plans for a GPU that is only described");
+
 /// Throws ResourceError naming `what` was being done and what the library says of it, where the status says that it
 /// failed.
 void check(cudnnStatus_t status, const char* what);
