@@ -93,7 +93,7 @@ void predict_segmentation(const Communicator& world, const Config& config, const
   if (shape.channels != 1) {
     throw UsageError("model.channels: {}, but a scan to predict from has one; expected 1", shape.channels);
   }
-  Executor executor(network, world, executor_options(config, world.size()));
+  Executor executor(network, world, executor_options(config, world));
   load_weights(executor, arguments.checkpoint);
   // A mini-batch of one: the first group has it, the others go along without a sample.
   const Plan& plan = executor.prepare(Mode::predict, 1);

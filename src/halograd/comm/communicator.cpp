@@ -119,6 +119,12 @@ int Communicator::ranks_on_node() const {
   return static_cast<int>(std::ranges::count(c.node_of, c.node_of[static_cast<std::size_t>(c.rank)]));
 }
 
+int Communicator::rank_on_node() const {
+  const Implementation& c = *implementation_;
+  const auto own = c.node_of.begin() + c.rank;
+  return static_cast<int>(std::count(c.node_of.begin(), own, *own));
+}
+
 bool Communicator::uses_shared_memory() const {
   return implementation_->one_node && implementation_->shared_memory;
 }
