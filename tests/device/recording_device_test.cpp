@@ -29,6 +29,7 @@ TEST(RecordingDevice, DoesAndWritesDownWhatItIsAskedFor) {
 
   const auto calls = stand_in.calls();
   std::vector<std::string> names;
+  names.reserve(calls.size());
   for (const auto& call : calls) names.emplace_back(name_of(call.kind));
   EXPECT_EQ(names, (std::vector<std::string>{"label", "copy", "clear", "begin_recording", "end_recording", "launch"}));
   EXPECT_EQ(calls[1].label, "copying");

@@ -5,6 +5,7 @@
 #include "halograd/device/cuda/driver.hpp"
 #include "halograd/device/cuda/runtime.hpp"
 
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -77,7 +78,7 @@ public:
   GrowingMemory(const GrowingMemory&) = delete;
   GrowingMemory& operator=(const GrowingMemory&) = delete;
 
-  [[nodiscard]] std::byte* data() const override { return reinterpret_cast<std::byte*>(base_); }
+  [[nodiscard]] std::byte* data() const override { return std::bit_cast<std::byte*>(base_); }
   [[nodiscard]] std::int64_t capacity() const override { return capacity_; }
   void commit(std::int64_t bytes) override;
 
@@ -138,7 +139,7 @@ void GrowingMemory::commit(std::int64_t bytes) {
   const CUresult status = driver_.create(&chunk.handle, chunk.bytes, &properties_, 0);
   if (status != CUDA_SUCCESS) throw_no_room(device_name_, size, driver_message(status));
   map(chunk);
-  clear_now(reinterpret_cast<void*>(chunk.at), size);
+  clear_now(std::bit_cast<void*>(chunk.at), size);
   committed_ = wanted;
 }
 
