@@ -37,7 +37,7 @@ public:
 private:
   struct Scratch {
     GatherScratch<T> gather;
-    std::vector<float> da;     ///< [W, C], dense
+    LineVector da;             ///< [W, C], dense
     std::vector<double> sums;  ///< [2·C]
   };
 

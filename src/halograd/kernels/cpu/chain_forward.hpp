@@ -2,6 +2,7 @@
 
 #include "halograd/kernels/cpu/chain_geometry.hpp"
 #include "halograd/kernels/cpu/chain_rows.hpp"
+#include "halograd/kernels/cpu/line_vector.hpp"
 
 #include <vector>
 
@@ -32,10 +33,10 @@ public:
 
 private:
   struct Scratch {
-    std::vector<float> planes;  ///< [kernel.d, tile rows, W, C]: pooled along h and w
-    std::vector<float> rows;    ///< [kernel.h, W, C]: pooled along w
-    std::vector<float> voxel;   ///< [C]
-    std::vector<float> output;  ///< [W, C], where outputs are worked on before they go to their place
+    LineVector planes;  ///< [kernel.d, tile rows, W, C]: pooled along h and w
+    LineVector rows;    ///< [kernel.h, W, C]: pooled along w
+    LineVector voxel;   ///< [C]
+    LineVector output;  ///< [W, C], where outputs are worked on before they go to their place
     std::vector<std::int64_t> plane_held;
     std::vector<std::int64_t> row_held;
     std::vector<const float*> summands;

@@ -2,6 +2,7 @@
 
 #include "halograd/kernels/cpu/chain_geometry.hpp"
 #include "halograd/kernels/cpu/chain_rows.hpp"
+#include "halograd/kernels/cpu/line_vector.hpp"
 
 #include <vector>
 
@@ -35,8 +36,8 @@ struct ReaderRows {
 /// Scratch memory of one thread that gathers.
 template <typename T>
 struct GatherScratch {
-  std::vector<float> sum;   ///< [W, C]
-  std::vector<float> copy;  ///< [W, C], where rows cannot be taken as they are
+  LineVector sum;   ///< [W, C]
+  LineVector copy;  ///< [W, C], where rows cannot be taken as they are
   std::vector<const T*> rows;
 };
 
