@@ -1,7 +1,7 @@
 #pragma once
 
 #include "halograd/core/bf16.hpp"
-#include "kernels/support.hpp"
+#include "kernels/slices.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +23,26 @@ inline std::vector<float> to_floats(const std::vector<Bf16>& values) {
 /// Random values that bf16 holds exactly.
 inline std::vector<float> bf16_values(std::int64_t count, std::uint64_t seed, double low = -1, double high = 1) {
   return to_floats(to_bf16(random_values(count, seed, low, high)));
+}
+
+/// A slice's buffer in bf16, for the time of a call.
+class Bf16Slice {
+public:
+  explicit Bf16Slice(const Slice& slice) : shift_(slice.shift), buffer_(to_bf16(slice.buffer)) {}
+  [[nodiscard]] Bf16* data() { return buffer_.data() + shift_; }
+  [[nodiscard]] std::vector<float> floats() const { return to_floats(buffer_); }
+
+private:
+  std::int64_t shift_;
+  std::vector<Bf16> buffer_;
+};
+
+/// A random slice of numbers that bf16 holds exactly.
+inline Slice random_bf16_slice(Dice& dice, std::int64_t samples, const Box& box, std::int64_t channels,
+                               std::uint64_t seed) {
+  Slice slice = random_slice(dice, samples, box, channels, seed);
+  slice.buffer = to_floats(to_bf16(slice.buffer));
+  return slice;
 }
 
 /// Half the distance between neighbours of bf16 around `value`, which has eight significant bits: what one rounding may
