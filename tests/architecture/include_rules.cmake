@@ -1,6 +1,9 @@
 # cmake -D SOURCE=<src/halograd> -P include_rules.cmake: fails where a file includes what its folder may not.
 #   - A folder may include its own headers, those of the folders it DEPENDS on (as SOURCE/CMakeLists.txt has it) and of
 #     theirs, and those of the folder it lies in.
+#   - The two folders of CUDA_OR_STUB are parts of their library: they include what it may. The CUDA part may also
+#     include the CUDA parts of the libraries below; nothing else includes a part that isn't a library's own folder.
+#   - What other folders include of a CUDA part reaches no header of CUDA's, not even by way of others.
 #   - A vendor's headers stay in their corner.
 cmake_minimum_required(VERSION 3.25)
 
@@ -16,8 +19,12 @@ set(corners
   "^toml\\+\\+/|^train/config"
   "^nlohmann/|^(train|perf|cli)/"
   "^CLI/|^cli/"
-  "^(cuda|cudnn|cublas)|^kernels/cuda/"
-  "^nccl|^comm/nccl")
+  "^(cuda|cooperative_groups|cub/|mma\\.h|driver_types|vector_types)|^(device/cuda|kernels/cuda|comm/nccl)/"
+  "^(cudnn|cublas)|^kernels/cuda/"
+  "^nccl|^comm/nccl/")
+
+# The headers of CUDA and its libraries.
+set(cuda_headers "^(cuda|cooperative_groups|cub/|mma\\.h|driver_types|vector_types|cudnn|cublas|nccl)")
 
 set(violations "")
 function(violation text)
@@ -32,10 +39,11 @@ set(folders "")
 foreach(call ${calls})
   string(REGEX REPLACE "^halograd_library\\(|\\)$" "" call "${call}")
   string(REGEX REPLACE "[ \t\n]+" ";" words "${call}")
-  cmake_parse_arguments(arg "" "" "DEPENDS;LINK;LINK_PRIVATE" ${words})
+  cmake_parse_arguments(arg "" "" "DEPENDS;LINK;LINK_PRIVATE;CUDA_OR_STUB;LINK_CUDA" ${words})
   list(GET arg_UNPARSED_ARGUMENTS 0 folder)
   list(APPEND folders ${folder})
   set(depends_${folder} ${arg_DEPENDS})
+  set(parts_${folder} ${arg_CUDA_OR_STUB})
 endforeach()
 # The program stands above all libraries.
 set(depends_cli ${folders})
@@ -62,10 +70,34 @@ foreach(folder ${folders})
   endif()
   get_filename_component(parent "${folder}" DIRECTORY)
   set(may_include_${folder} ${folder} ${reached} ${parent})
+  set(below_${folder} ${reached})
 endforeach()
 
+set(parts "")
+set(cuda_parts "")
+foreach(folder ${folders})
+  if(parts_${folder})
+    list(GET parts_${folder} 0 with_cuda)
+    list(GET parts_${folder} 1 without_cuda)
+    set(cuda_below "")
+    foreach(other ${below_${folder}})
+      if(parts_${other})
+        list(GET parts_${other} 0 part)
+        list(APPEND cuda_below ${part})
+      endif()
+    endforeach()
+    set(may_include_${without_cuda} ${may_include_${folder}} ${without_cuda})
+    set(may_include_${with_cuda} ${may_include_${folder}} ${with_cuda} ${cuda_below})
+    list(APPEND parts ${with_cuda} ${without_cuda})
+    list(APPEND cuda_parts ${with_cuda})
+  endif()
+endforeach()
+list(APPEND folders ${parts})
+list(REMOVE_DUPLICATES folders)
+
 # --- the includes -----------------------------------------------------------------------------------------------------
-file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/*.hpp ${SOURCE}/*.cpp ${SOURCE}/*.inc ${SOURCE}/*.cu)
+file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/*.hpp ${SOURCE}/*.cpp ${SOURCE}/*.inc
+     ${SOURCE}/*.cu ${SOURCE}/*.cuh)
 set(count 0)
 foreach(file ${files})
   get_filename_component(folder "${file}" DIRECTORY)
@@ -81,6 +113,7 @@ foreach(file ${files})
     endif()
     set(quote "${CMAKE_MATCH_1}")
     set(header "${CMAKE_MATCH_2}")
+    list(APPEND includes_${file} "${header}")
     math(EXPR count "${count} + 1")
     if(header MATCHES "^halograd/(.+)/[^/]+$")
       set(target "${CMAKE_MATCH_1}")
@@ -100,6 +133,29 @@ foreach(file ${files})
     endforeach()
   endforeach()
 endforeach()
+
+# --- what reaches CUDA's headers --------------------------------------------------------------------------------------
+set(reaching "")
+set(grown YES)
+while(grown)
+  set(grown NO)
+  foreach(file ${files})
+    if("halograd/${file}" IN_LIST reaching)
+      continue()
+    endif()
+    foreach(header ${includes_${file}})
+      if(header MATCHES "${cuda_headers}" OR header IN_LIST reaching)
+        list(APPEND reaching "halograd/${file}")
+        set(grown YES)
+        get_filename_component(folder "${file}" DIRECTORY)
+        if(header IN_LIST reaching AND NOT folder IN_LIST cuda_parts)
+          violation("${file} includes ${header}, which includes CUDA's headers")
+        endif()
+        break()
+      endif()
+    endforeach()
+  endforeach()
+endwhile()
 
 if(NOT violations STREQUAL "")
   message(FATAL_ERROR "Include rules broken:${violations}")

@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"summary missing.toml", 2, {"missing.toml"}},
         Wrong{"bench step cosmoflow --width 32 --grid 2x1x1", 2, {"2x1x1", "1 rank"}},
         Wrong{"bench step cosmoflow --width 32 --precision bf16", 2, {"--precision", "bf16", "not built yet"}},
-        Wrong{"bench step cosmoflow --width 32 --backend gpu", 2, {"--backend", "gpu", "reference"}},
+        Wrong{"bench step cosmoflow --width 32 --device gpu", 2, {"--device", "gpu", "cuda"}},
         Wrong{"bench step cosmoflow --width 32 --steps -1", 2, {"--steps"}},
         Wrong{"synth lits --out x --count 1 --width 8", 2, {"width", "8", "16 to 1024"}},
         Wrong{"synth stars --out x --count 1 --width 32", 2, {"stars", "cosmoflow", "lits"}},
@@ -204,6 +204,18 @@ TEST(Info, NamesVersionLibrariesAndRanks) {
     EXPECT_TRUE(holds(run.out, word)) << word;
   }
   EXPECT_TRUE(holds(run.out, "ranks      1\n")) << run.out;
+}
+
+TEST(Info, NamesTheCudaLibrariesThatAreBuiltInWithOrWithoutADriver) {
+  const ProgramRun run = run_halograd("info");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<std::string> words =
+      HALOGRAD_WITH_CUDA
+          ? std::vector<std::string>{"CUDA       CUDA runtime 1", ", driver ", "CUDA math  cuDNN 9.", ", cuBLASLt 1",
+                                     "NCCL       2."}
+          : std::vector<std::string>{"CUDA       built without CUDA\n", "CUDA math  built without CUDA\n",
+                                     "NCCL       built without CUDA\n"};
+  for (const std::string& word : words) EXPECT_TRUE(holds(run.out, word)) << word << " in\n" << run.out;
 }
 
 // --- Data ---------------------------------------------------------------------------------------------------------

@@ -54,8 +54,8 @@ void add_step(CLI::App& bench, const Communicator& world) {
   CLI::App* const command = bench.add_subcommand("step", "A training step on random input, and what it is made of");
   const auto options = std::make_shared<BenchStepOptions>();
   add_model_options(*command, options->model);
-  command->add_option("--precision", options->precision, "f32");
-  command->add_option("--backend", options->backend, "the kernels: cpu or reference (default: cpu)");
+  command->add_option("--precision", options->precision, "f32, bf16, or tf32 (GPUs only)");
+  command->add_option("--device", options->device, "auto (GPUs where there are any), cuda, cpu, or reference");
   command->add_option("--steps", options->steps, "steps to measure (default: 5, or 3 from a width of 256 up)");
   command->add_option("--warm-up", options->warm_up, "steps before those (default: 2)");
   command->add_option("--machine", options->machine, "a machine file of `calibrate`: predicts the step too");

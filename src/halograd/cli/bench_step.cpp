@@ -178,8 +178,8 @@ Config bench_config(const BenchStepOptions& options) {
   config.train.batch_size = std::max<std::int64_t>(1, batch);
   config.train.precision = options.precision;
   validate_option(config, "--precision");
-  config.parallel.backend = options.backend;
-  validate_option(config, "--backend");
+  config.parallel.device = options.device;
+  validate_option(config, "--device");
   config.train.batch_size = batch;
   return config;
 }
@@ -192,7 +192,7 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
   if (options.steps < 0 || options.warm_up < 0) throw UsageError("--steps and --warm-up must not be negative");
   const bool large = config.model.width >= wide;
   if (options.steps == 0) options.steps = large ? 3 : 5;
-  const ExecutorOptions run = executor_options(config, world.size());
+  const ExecutorOptions run = executor_options(config, world);
   std::optional<Machine> machine;
   if (!options.machine.empty()) {
     machine = load_same_machine(world, options.machine);
@@ -221,7 +221,7 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
                                 {"ranks", world.size()},
                                 {"threads", thread_count()},
                                 {"precision", config.train.precision},
-                                {"backend", config.parallel.backend},
+                                {"device", run.device.name()},
                                 {"steps", options.steps},
                                 {"step_seconds", measured.median.seconds},
                                 {"fastest_step_seconds", measured.fastest},

@@ -13,7 +13,7 @@ namespace halograd {
 struct BenchStepOptions {
   ModelOptions model;
   std::string precision = "f32";
-  std::string backend = "cpu";
+  std::string device = "auto";
   std::int64_t steps = 0;  ///< 0: 5, or 3 from a width of 256 up
   std::int64_t warm_up = 2;
   bool floor = true;

@@ -43,7 +43,7 @@ void run_evaluate(const Communicator& world, const EvaluateArguments& arguments)
   if (dataset.samples(split).empty()) {
     throw DataError("{}: data.split leaves no sample for {}", config.data.path, arguments.split);
   }
-  ExecutorOptions options = executor_options(config, world.size());
+  ExecutorOptions options = executor_options(config, world);
   options.input_slots = 2;
   Executor executor(network, world, options);
   load_weights(executor, arguments.checkpoint);

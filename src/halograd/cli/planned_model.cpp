@@ -18,6 +18,7 @@ PlanRequest plan_request(const Config& config) {
   const ExecutorOptions run = executor_options(whole, 1);
   return {.batch = config.train.batch_size,
           .scope = run.statistics,
+          .precision = run.precision,
           .direct_convolutions = run.direct_convolutions,
           .price = {.optimizer_slots = optimizer_slots(run.optimizer.kind)}};
 }

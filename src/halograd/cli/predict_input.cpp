@@ -23,12 +23,13 @@ std::vector<std::byte> read_input(const SampleSource& sample, std::int64_t chann
 
 void convert_to_slot(const Executor& executor, const InputUnit& input, const DataConfig& data,
                      const SampleSource& sample, const std::vector<std::byte>& voxels) {
-  convert_sample({.backend = executor.options().backend,
-                  .transform = value_transform(data),
-                  .channels = input.shape.channels,
-                  .own = input.own,
-                  .tile = input.tile.box},
-                 sample, voxels.data(), executor.input_slot(0));
+  InputConversion({.device = executor.device(),
+                   .type = input.tile.type,
+                   .transform = value_transform(data),
+                   .channels = input.shape.channels,
+                   .own = input.own,
+                   .tile = input.tile.box})
+      .convert(sample, voxels.data(), executor.input_slot(0));
 }
 
 }  // namespace halograd

@@ -76,8 +76,8 @@ void write_preview(const std::filesystem::path& file, const Scan& scan, std::spa
   const Box whole = Box::whole(extent);
   std::vector<float> image(static_cast<std::size_t>(extent.volume()));
   const ValueTransform transform = value_transform(data);
-  convert_sample({.transform = transform, .channels = 1, .own = whole, .tile = whole}, scan.sample, scan.whole.data(),
-                 image.data());
+  InputConversion({.transform = transform, .channels = 1, .own = whole, .tile = whole})
+      .convert(scan.sample, scan.whole.data(), reinterpret_cast<std::byte*>(image.data()));
   const auto [low, high] = display_range(transform, image);
   write_slice_picture(
       file, {.image = image, .labels = labels, .extent = extent, .spacing = scan.spacing, .low = low, .high = high});
@@ -93,7 +93,7 @@ void predict_segmentation(const Communicator& world, const Config& config, const
   if (shape.channels != 1) {
     throw UsageError("model.channels: {}, but a scan to predict from has one; expected 1", shape.channels);
   }
-  Executor executor(network, world, executor_options(config, world.size()));
+  Executor executor(network, world, executor_options(config, world));
   load_weights(executor, arguments.checkpoint);
   // A mini-batch of one: the first group has it, the others go along without a sample.
   const Plan& plan = executor.prepare(Mode::predict, 1);

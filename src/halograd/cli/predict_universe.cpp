@@ -10,7 +10,7 @@ namespace halograd {
 
 void predict_universe(const Communicator& world, const Config& config, const Network& network,
                       const PredictArguments& arguments) {
-  Executor executor(network, world, executor_options(config, world.size()));
+  Executor executor(network, world, executor_options(config, world));
   load_weights(executor, arguments.checkpoint);
   // A mini-batch of one: the first group has it, the others go along without a sample.
   const Plan& plan = executor.prepare(Mode::predict, 1);

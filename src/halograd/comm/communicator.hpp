@@ -25,6 +25,8 @@ public:
   [[nodiscard]] bool on_one_node() const;
   /// How many of its ranks share this rank's node.
   [[nodiscard]] int ranks_on_node() const;
+  /// How many of those come before this rank.
+  [[nodiscard]] int rank_on_node() const;
   /// Whether messages go through shared memory: all on one node, and HALOGRAD_SHARED_MEMORY does not say 0.
   [[nodiscard]] bool uses_shared_memory() const;
 

@@ -31,7 +31,7 @@ double smallest(DType type, const std::byte* voxels, std::int64_t count, const V
   return 0;
 }
 
-[[noreturn]] void refuse_voxels(const InputConversion& conversion, const SampleSource& sample,
+[[noreturn]] void refuse_voxels(const InputConversionOptions& conversion, const SampleSource& sample,
                                 const std::byte* hyperslab) {
   const VolumeLayout& image = sample.layout.image;
   const double low =
@@ -51,31 +51,48 @@ double smallest(DType type, const std::byte* voxels, std::int64_t count, const V
 
 }  // namespace
 
-void convert_sample(const InputConversion& conversion, const SampleSource& sample, const std::byte* hyperslab,
-                    float* to, std::uint8_t* labels) {
+InputConversion::InputConversion(const InputConversionOptions& options)
+    : options_(options), queue_(options.device.make_queue()), converter_(options.device, queue_) {}
+
+void InputConversion::convert(const SampleSource& sample, const std::byte* hyperslab, std::byte* to,
+                              std::uint8_t* labels) {
   const SampleLayout layout = sample.layout.sample();
-  const ConvertDesc desc{.dtype = layout.dtype,
-                         .scale = sample.scale.scale,
-                         .offset = sample.scale.offset,
-                         .transform = conversion.transform.kind,
-                         .window = conversion.transform.window,
-                         .gain = sample.augmentation.gain,
-                         .shift = sample.augmentation.shift,
-                         .channels = conversion.channels,
-                         .channels_first = layout.channels_first,
-                         .flip = sample.augmentation.flip,
-                         .source = conversion.own,
-                         .dst = conversion.tile};
-  if (!convert_input(conversion.backend, desc, hyperslab, to)) refuse_voxels(conversion, sample, hyperslab);
-  if (!layout.labelled || labels == nullptr) return;
-  const std::byte* const stored = hyperslab + voxel_bytes(layout, conversion.channels, conversion.own);
-  const int wrong = convert_labels(conversion.backend,
-                                   {.extent = conversion.own.extent(),
+  converter_.begin(1);
+  converter_.convert({.dtype = layout.dtype,
+                      .dst_type = options_.type,
+                      .scale = sample.scale.scale,
+                      .offset = sample.scale.offset,
+                      .transform = options_.transform.kind,
+                      .window = options_.transform.window,
+                      .gain = sample.augmentation.gain,
+                      .shift = sample.augmentation.shift,
+                      .channels = options_.channels,
+                      .channels_first = layout.channels_first,
+                      .flip = sample.augmentation.flip,
+                      .source = options_.own,
+                      .dst = options_.tile},
+                     hyperslab, to);
+  if (layout.labelled && labels != nullptr) {
+    convert_labels_of(sample, hyperslab + voxel_bytes(layout, options_.channels, options_.own), labels);
+  }
+  if (converter_.finish() >= 0) refuse_voxels(options_, sample, hyperslab);
+}
+
+/// The host checks them, and flips them, in bytes.
+void InputConversion::convert_labels_of(const SampleSource& sample, const std::byte* hyperslab, std::uint8_t* to) {
+  const std::int64_t voxels = options_.own.volume();
+  const bool direct = queue_.works_at_once();
+  if (!direct) checked_labels_.resize(static_cast<std::size_t>(voxels));
+  std::uint8_t* const checked = direct ? to : checked_labels_.data();
+  const Backend host = options_.device.backend() == Backend::reference ? Backend::reference : Backend::cpu;
+  const int wrong = convert_labels(host,
+                                   {.extent = options_.own.extent(),
                                     .flip = sample.augmentation.flip,
-                                    .classes = conversion.labels.classes,
-                                    .ignore_label = conversion.labels.ignore_label},
-                                   reinterpret_cast<const std::uint8_t*>(stored), labels);
-  if (wrong >= 0) refuse_label(conversion.labels, sample.file, wrong);
+                                    .classes = options_.labels.classes,
+                                    .ignore_label = options_.labels.ignore_label},
+                                   reinterpret_cast<const std::uint8_t*>(hyperslab), checked);
+  if (wrong >= 0) refuse_label(options_.labels, sample.file, wrong);
+  if (!direct) converter_.copy_labels(checked, to, voxels);
 }
 
 }  // namespace halograd

@@ -2,12 +2,13 @@
 
 #include "halograd/data/augmentation.hpp"
 #include "halograd/data/file_layout.hpp"
-#include "halograd/kernels/convert.hpp"
+#include "halograd/kernels/input_converter.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace halograd {
 
@@ -24,8 +25,9 @@ struct LabelRange {
 };
 
 /// How hyperslabs become a network's input.
-struct InputConversion {
-  Backend backend = Backend::cpu;
+struct InputConversionOptions {
+  Device device;            ///< that the input is on
+  DType type = DType::f32;  ///< of the input: f32 or bf16
   ValueTransform transform;
   LabelRange labels;
   std::int64_t channels = 0;
@@ -41,10 +43,23 @@ struct SampleSource {
   Augmentation augmentation{};  ///< with flips the hyperslab is that of the mirrored box
 };
 
-/// Converts one sample's hyperslab into the input, [tile, C] f32, and its labels, where there are any and a place for
-/// them, into [own] u8. Throws DataError naming the file where a voxel is, or becomes, no finite number, and where a
-/// label is none that the loss takes.
-void convert_sample(const InputConversion& conversion, const SampleSource& sample, const std::byte* hyperslab,
-                    float* to, std::uint8_t* labels = nullptr);
+/// Converts hyperslabs, on the host, into a network's input, on its device.
+class InputConversion {
+public:
+  explicit InputConversion(const InputConversionOptions& options);
+
+  /// One sample's hyperslab into [tile, C] and its labels, where there are any and a place for them, into [own] u8;
+  /// both are there when this returns. Throws DataError naming the file where a voxel is, or becomes, no finite number,
+  /// and where a label is none that the loss takes.
+  void convert(const SampleSource& sample, const std::byte* hyperslab, std::byte* to, std::uint8_t* labels = nullptr);
+
+private:
+  void convert_labels_of(const SampleSource& sample, const std::byte* hyperslab, std::uint8_t* to);
+
+  InputConversionOptions options_;
+  Queue queue_;
+  InputConverter converter_;
+  std::vector<std::uint8_t> checked_labels_;  ///< on their way to a device that is not the host
+};
 
 }  // namespace halograd

@@ -55,12 +55,13 @@ Loader::Loader(const Communicator& world, const Dataset& dataset, const InputSlo
                const std::vector<std::vector<std::int64_t>>& to_be_kept)
     : dataset_(dataset),
       slots_(slots),
-      conversion_{.backend = options.backend,
-                  .transform = options.transform,
-                  .labels = options.labels,
-                  .channels = dataset.shape().channels,
-                  .own = slots.own,
-                  .tile = slots.tile},
+      conversion_({.device = options.device,
+                   .type = slots.type,
+                   .transform = options.transform,
+                   .labels = options.labels,
+                   .channels = dataset.shape().channels,
+                   .own = slots.own,
+                   .tile = slots.tile}),
       augment_(options.augment),
       grid_(options.grid),
       owned_(gather_boxes(spatial_group(world, options.grid), slots.own)),
@@ -301,15 +302,14 @@ void Loader::finish(Job& job, const BatchRequest& request, std::int64_t n, const
   attempt(job, [&] {
     const Stopwatch watch(job.batch.convert_seconds);
     const auto slot = static_cast<std::size_t>(job.batch.slot);
-    const std::int64_t elements = slots_.tile.volume() * dataset_.shape().channels;
+    const std::int64_t bytes = dtype_size(slots_.type) * slots_.tile.volume() * dataset_.shape().channels;
     std::uint8_t* const labels = slots_.labels[slot];
-    convert_sample(conversion_,
-                   {.layout = dataset_.layout(sample),
-                    .scale = dataset_.scale(sample),
-                    .file = dataset_.file(sample),
-                    .augmentation = augmentation},
-                   hyperslab, slots_.data[slot] + n * elements,
-                   labels == nullptr ? nullptr : labels + n * slots_.own.volume());
+    conversion_.convert({.layout = dataset_.layout(sample),
+                         .scale = dataset_.scale(sample),
+                         .file = dataset_.file(sample),
+                         .augmentation = augmentation},
+                        hyperslab, slots_.data[slot] + n * bytes,
+                        labels == nullptr ? nullptr : labels + n * slots_.own.volume());
   });
 }
 

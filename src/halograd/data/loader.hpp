@@ -24,9 +24,10 @@ namespace halograd {
 
 /// Where converted samples go: two buffers taken in turn, one in use by the network while the other is being filled.
 struct InputSlots {
-  Box own;                       ///< this rank's voxels of a sample
-  Box tile;                      ///< the voxels a buffer holds of each sample; margins beyond `own` are not written
-  std::array<float*, 2> data{};  ///< [samples of this rank's group, tile, C] each
+  Box own;                           ///< this rank's voxels of a sample
+  Box tile;                          ///< the voxels a buffer holds of each sample; margins beyond `own` are not written
+  std::array<std::byte*, 2> data{};  ///< [samples of this rank's group, tile, C] each, on the device
+  DType type = DType::f32;
   std::array<std::uint8_t*, 2> labels{};  ///< [samples of this rank's group, own] each; null: labels are not wanted
 };
 
@@ -40,7 +41,7 @@ struct BatchRequest {
 
 struct LoaderOptions {
   ProcessGrid grid;
-  Backend backend = Backend::cpu;
+  Device device;  ///< that the slots are on
   ValueTransform transform;
   LabelRange labels;
   AugmentOptions augment;
@@ -117,7 +118,7 @@ private:
 
   const Dataset dataset_;
   const InputSlots slots_;
-  const InputConversion conversion_;
+  InputConversion conversion_;
   const AugmentOptions augment_;
   const ProcessGrid grid_;
   const std::vector<Box> owned_;  // each rank's of the spatial group

@@ -12,7 +12,7 @@ namespace halograd {
 struct CudaDeviceInfo {
   int index = 0;
   std::string name;
-  std::string id;  ///< the same for every process that sees this GPU
+  std::string id;  ///< Device::id
   int major = 0;   ///< compute capability
   int minor = 0;
   std::int64_t memory_bytes = 0;

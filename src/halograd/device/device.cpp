@@ -36,8 +36,12 @@ std::string Device::name() const {
   return implementation_ ? implementation_->name() : backend_name(backend_);
 }
 
-Queue Device::make_queue() const {
-  return implementation_ ? implementation_->make_queue() : Queue(backend_);
+std::string Device::id() const {
+  return implementation_ ? implementation_->id() : std::string();
+}
+
+Queue Device::make_queue(Priority priority) const {
+  return implementation_ ? implementation_->make_queue(priority) : Queue(backend_);
 }
 
 DeviceMemory Device::reserve(std::int64_t capacity) const {
@@ -46,9 +50,8 @@ DeviceMemory Device::reserve(std::int64_t capacity) const {
 }
 
 DeviceMemory Device::allocate(std::int64_t bytes) const {
-  DeviceMemory memory = reserve(bytes);
-  memory.commit(bytes);
-  return memory;
+  if (implementation_) return implementation_->allocate(bytes);
+  return DeviceMemory(std::make_shared<HostMemory>(bytes));
 }
 
 DeviceMemory Device::allocate_host(std::int64_t bytes) const {

@@ -36,6 +36,9 @@ public:
   virtual void commit(std::int64_t bytes) = 0;
 };
 
+/// Whose work goes first where two queues of a GPU wait: that of `high` ones (communication).
+enum class Priority { normal, high };
+
 /// Where a rank computes: the processor, or one of its node's GPUs. A small value, copied by reference.
 class Device {
 public:
@@ -49,11 +52,13 @@ public:
   [[nodiscard]] Backend backend() const { return backend_; }
   /// "cpu", or "cuda 0: NVIDIA H200".
   [[nodiscard]] std::string name() const;
-  [[nodiscard]] Queue make_queue() const;
+  /// The same for every process that uses this device, another one for every other; empty for the processor.
+  [[nodiscard]] std::string id() const;
+  [[nodiscard]] Queue make_queue(Priority priority = Priority::normal) const;
   /// Address space for up to `capacity` bytes that never moves. The processor gives memory where it is first touched; a
   /// GPU where commit() asks for it.
   [[nodiscard]] DeviceMemory reserve(std::int64_t capacity) const;
-  /// Memory at once.
+  /// Memory at once; small pieces cost little.
   [[nodiscard]] DeviceMemory allocate(std::int64_t bytes) const;
   /// Host memory that the device's copies reach without a detour (pinned).
   [[nodiscard]] DeviceMemory allocate_host(std::int64_t bytes) const;
@@ -72,8 +77,10 @@ class Device::Implementation {
 public:
   virtual ~Implementation() = default;
   [[nodiscard]] virtual std::string name() const = 0;
-  [[nodiscard]] virtual Queue make_queue() = 0;
+  [[nodiscard]] virtual std::string id() const = 0;
+  [[nodiscard]] virtual Queue make_queue(Priority priority) = 0;
   [[nodiscard]] virtual DeviceMemory reserve(std::int64_t capacity) = 0;
+  [[nodiscard]] virtual DeviceMemory allocate(std::int64_t bytes) = 0;
   [[nodiscard]] virtual DeviceMemory allocate_host(std::int64_t bytes) = 0;
   [[nodiscard]] virtual std::int64_t available_bytes() const = 0;
   [[nodiscard]] virtual std::int64_t total_bytes() const = 0;

@@ -1,5 +1,7 @@
 #include "halograd/device/queue.hpp"
 
+#include "halograd/core/error.hpp"
+
 #include <cstring>
 
 namespace halograd {
@@ -34,6 +36,25 @@ void Queue::synchronize() const {
 
 void Queue::label(std::string_view what) const {
   if (implementation_) implementation_->label(what);
+}
+
+bool Queue::can_record() const {
+  return implementation_ && implementation_->can_record();
+}
+
+void Queue::begin_recording() const {
+  if (!can_record()) throw UsageError("a queue of backend {} does not record work", backend_name(backend_));
+  implementation_->begin_recording();
+}
+
+Graph Queue::end_recording() const {
+  if (!can_record()) throw UsageError("a queue of backend {} does not record work", backend_name(backend_));
+  return implementation_->end_recording();
+}
+
+void Queue::launch(const Graph& graph) const {
+  if (!implementation_ || !graph) throw UsageError("there is no recorded work to launch");
+  implementation_->launch(graph);
 }
 
 }  // namespace halograd

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace halograd {
 
@@ -15,6 +16,22 @@ public:
   class Implementation;
   Event() = default;
   explicit Event(std::shared_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+  [[nodiscard]] Implementation* implementation() const { return implementation_.get(); }
+
+private:
+  std::shared_ptr<Implementation> implementation_;
+};
+
+/// Work that a queue recorded instead of doing it, to be launched as often as wanted at the cost of one call (a CUDA
+/// graph). The addresses in it are those of the recording. Made by Queue::end_recording; a small value, copied by
+/// reference.
+class Graph {
+public:
+  class Implementation;
+  Graph() = default;
+  explicit Graph(std::shared_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+  /// Whether there is anything to launch.
+  explicit operator bool() const { return implementation_ != nullptr; }
   [[nodiscard]] Implementation* implementation() const { return implementation_.get(); }
 
 private:
@@ -50,6 +67,19 @@ public:
   /// Names what is listed from now on, for profilers and for tests; costs nothing where nobody listens.
   void label(std::string_view what) const;
 
+  /// Whether work can be recorded: on a GPU, not on the CPU.
+  [[nodiscard]] bool can_record() const;
+  /// What is listed here from now on is recorded and not done, until end_recording(). So is the work of other queues of
+  /// this device from where they wait for an event of this recording on; each must be waited for here again before the
+  /// end. Meanwhile the calling thread allocates no memory of the device, synchronizes with nothing and reads no
+  /// result; other threads go on as ever. Throws UsageError where can_record() is false.
+  void begin_recording() const;
+  /// What was recorded, ready to launch. Throws ResourceError where something forbade it, or a queue was not waited
+  /// for; the queue does work again all the same, so that the caller may do without a recording.
+  [[nodiscard]] Graph end_recording() const;
+  /// Lists all of the recording's work here, in one piece.
+  void launch(const Graph& graph) const;
+
   [[nodiscard]] Implementation* implementation() const { return implementation_.get(); }
 
 private:
@@ -68,9 +98,18 @@ public:
   virtual void wait(const Event& event) = 0;
   virtual void synchronize() = 0;
   virtual void label(std::string_view what) = 0;
+  [[nodiscard]] virtual bool can_record() const = 0;
+  virtual void begin_recording() = 0;
+  virtual Graph end_recording() = 0;
+  virtual void launch(const Graph& graph) = 0;
 };
 
 class Event::Implementation {
+public:
+  virtual ~Implementation() = default;
+};
+
+class Graph::Implementation {
 public:
   virtual ~Implementation() = default;
 };

@@ -1,8 +1,17 @@
 #include "halograd/exec/bound_plan.hpp"
 
-#include <algorithm>
-
 namespace halograd {
+
+void BoundPlan::make_segmentation_state(const SegmentationUnit& unit) {
+  const std::int64_t own = segmentation_sum_count(unit.desc, plan_.samples.count);
+  const std::int64_t all = segmentation_sum_count(unit.desc, plan_.batch);
+  SegmentationState state;
+  state.memory = to_.device.allocate(8 * (own + all + plan_.batch * 2 * unit.desc.classes));
+  state.own = reinterpret_cast<double*>(state.memory.data());
+  state.sums = state.own + own;
+  state.dice = state.sums + all;
+  segmentations_.push_back(std::move(state));
+}
 
 BoundPlan::Task BoundPlan::bind_segmentation(const Step& step) {
   const auto index = static_cast<std::size_t>(step.unit);
@@ -11,36 +20,29 @@ BoundPlan::Task BoundPlan::bind_segmentation(const Step& step) {
   const auto labels = [this] { return reinterpret_cast<const std::uint8_t*>(address(plan_.input.labels)); };
   if (step.kind == StepKind::segmentation_sums) {
     return [this, &unit, &state, labels] {
-      segmentation_sums(to_.backend, unit.desc, address(unit.prediction), labels(), state.sums.data());
+      segmentation_sums(to_.queue, unit.desc, address(unit.prediction), labels(), state.own);
     };
   }
-  return [this, &unit, &state, labels] {
-    float* const prediction = address(unit.prediction);
-    const std::int64_t per_sample = 2 * unit.desc.classes;
-    const std::span<const double> dice(state.dice.data() + plan_.samples.first * per_sample,
-                                       static_cast<std::size_t>(plan_.samples.count * per_sample));
-    segmentation_gradient(to_.backend, unit.desc, prediction, labels(), state.outcome.cross_entropy_scale, dice,
-                          prediction);
+  return [this, &unit, labels, dice = state.dice + plan_.samples.first * 2 * unit.desc.classes] {
+    std::byte* const prediction = address(unit.prediction);
+    segmentation_gradient(to_.queue, unit.desc, prediction, labels(), to_.block->outcome(), dice, prediction);
   };
 }
 
 /// Every rank puts its samples' sums in their places of the mini-batch and adds up all of them.
-void BoundPlan::sum_segmentation(const SegmentationUnit& unit, SegmentationState& state) {
-  std::vector<double>& sums = state.sums;
+void BoundPlan::sum_segmentation(const Queue& queue, const SegmentationUnit& unit, SegmentationState& state) {
   const std::int64_t shared = segmentation_sum_count(unit.desc, 0);
-  const std::int64_t own = segmentation_sum_count(unit.desc, plan_.samples.count);
   const std::int64_t per_sample = segmentation_sum_count(unit.desc, 1) - shared;
-  const auto begin = sums.begin() + shared;
-  const auto place = begin + plan_.samples.first * per_sample;
-  if (plan_.samples.count == 0) std::fill(sums.begin(), sums.end(), 0.0);
-  if (place != begin) std::copy_backward(begin, sums.begin() + own, place + (own - shared));
-  std::fill(begin, place, 0.0);
-  std::fill(place + (own - shared), sums.end(), 0.0);
-  if (to_.fabric != nullptr) {
-    to_.fabric->world_sum().run(sums.data(), static_cast<std::int64_t>(sums.size()), unit.contributes);
+  queue.clear(state.sums, 8 * segmentation_sum_count(unit.desc, plan_.batch));
+  if (plan_.samples.count > 0) {
+    queue.copy(state.own, state.sums, 8 * shared);
+    queue.copy(state.own + shared, state.sums + shared + plan_.samples.first * per_sample,
+               8 * plan_.samples.count * per_sample);
   }
-  state.outcome = finish_segmentation(unit.desc, plan_.batch, sums, state.dice);
-  loss_ = state.outcome.loss;
+  if (to_.fabric != nullptr) {
+    to_.fabric->world_sum().run(state.sums, segmentation_sum_count(unit.desc, plan_.batch), unit.contributes);
+  }
+  finish_segmentation(queue, unit.desc, plan_.batch, state.sums, to_.block->outcome(), state.dice);
 }
 
 }  // namespace halograd

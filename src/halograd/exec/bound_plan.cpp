@@ -4,37 +4,33 @@
 #include "halograd/core/system.hpp"
 
 namespace halograd {
-BoundPlan::BoundPlan(Plan plan, const Binding& binding) : plan_(std::move(plan)), to_(binding) {
+
+BoundPlan::BoundPlan(Plan plan, const Binding& binding)
+    : plan_(std::move(plan)), to_(binding), converter_(binding.device, binding.queue) {
   for (const BufferPlan& buffer : plan_.buffers) {
-    addresses_.push_back(buffer.external ? nullptr : reinterpret_cast<float*>(to_.arena + buffer.offset));
+    addresses_.push_back(buffer.external ? nullptr : to_.arena + buffer.offset);
   }
   make_kernels();
 }
 
 void BoundPlan::connect() {
   for (const ExchangePlan& exchange : plan_.exchanges) {
-    exchanges_.emplace_back(to_.backend, to_.fabric->group(), exchange);
+    exchanges_.emplace_back(to_.fabric->group(), exchange);
   }
-  jobs_.resize(plan_.steps.size());
-  tickets_.resize(plan_.steps.size());
+  flights_.resize(plan_.steps.size());
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) tasks_.push_back(bind(i));
 }
 
 void BoundPlan::make_kernels() {
   for (const ConvolutionUnit& unit : plan_.convolutions) {
     const auto* convolution = std::get_if<Conv3dDesc>(&unit.desc);
-    convolutions_.push_back({convolution != nullptr ? make_conv3d(to_.backend, *convolution)
-                                                    : make_deconv3d(to_.backend, std::get<Deconv3dDesc>(unit.desc)),
+    convolutions_.push_back({convolution != nullptr ? make_conv3d(to_.queue, *convolution)
+                                                    : make_deconv3d(to_.queue, std::get<Deconv3dDesc>(unit.desc)),
                              -1});
   }
-  for (const DenseUnit& unit : plan_.denses) denses_.push_back(make_dense(to_.backend, unit.desc));
+  for (const DenseUnit& unit : plan_.denses) denses_.push_back(make_dense(to_.queue, unit.desc));
   for (const ChainUnit& unit : plan_.chains) make_chain_state(unit);
-  for (const SegmentationUnit& unit : plan_.segmentations) {
-    SegmentationState state;
-    state.sums.resize(static_cast<std::size_t>(segmentation_sum_count(unit.desc, plan_.batch)));
-    state.dice.resize(static_cast<std::size_t>(plan_.batch * 2 * unit.desc.classes));
-    segmentations_.push_back(std::move(state));
-  }
+  for (const SegmentationUnit& unit : plan_.segmentations) make_segmentation_state(unit);
 }
 
 BoundPlan::Task BoundPlan::bind(std::size_t index) {
@@ -65,31 +61,37 @@ BoundPlan::Task BoundPlan::bind(std::size_t index) {
   }
 }
 
-void BoundPlan::load(const MiniBatch& batch, float* input, std::uint8_t* labels) const {
+void BoundPlan::load(const MiniBatch& batch, std::byte* input, std::uint8_t* labels) {
   const InputUnit& unit = plan_.input;
-  const std::int64_t sample_elements = unit.shape.channels * unit.tile.box.volume();
+  const std::int64_t sample_bytes = dtype_size(unit.tile.type) * unit.shape.channels * unit.tile.box.volume();
+  converted_.clear();
+  converter_.begin(static_cast<std::int64_t>(batch.samples.size()));
   for (std::size_t n = 0; n < batch.samples.size(); ++n) {
     const SampleView& sample = batch.samples[n];
     if (sample.labels != nullptr && labels != nullptr) {
       const std::int64_t voxels = unit.own.volume();
-      std::copy_n(sample.labels, voxels, labels + static_cast<std::int64_t>(n) * voxels);
+      converter_.copy_labels(sample.labels, labels + static_cast<std::int64_t>(n) * voxels, voxels);
     }
     if (sample.data == nullptr) continue;
     const ConvertDesc desc{.dtype = sample.dtype,
+                           .dst_type = unit.tile.type,
                            .transform = batch.transform,
                            .channels = unit.shape.channels,
                            .channels_first = sample.channels_first,
                            .source = unit.own,
                            .dst = unit.tile.box};
-    float* const to = input + static_cast<std::int64_t>(n) * sample_elements;
-    if (!convert_input(to_.backend, desc, sample.data, to)) {
-      throw DataError("{}: a voxel is not a finite number after the input transform", sample.name);
-    }
+    converter_.convert(desc, sample.data, input + static_cast<std::int64_t>(n) * sample_bytes);
+    converted_.push_back(sample.name);
   }
   if (batch.targets != nullptr && !plan_.losses.empty()) {
     const LossUnit& loss = plan_.losses.front();
-    std::copy_n(batch.targets, loss.elements, address(loss.target));
+    to_.queue.copy(batch.targets, address(loss.target), 4 * loss.elements);
   }
+  if (converted_.empty()) return;
+  const std::int64_t refused = converter_.finish();
+  if (refused < 0) return;
+  throw DataError("{}: a voxel is not a finite number after the input transform",
+                  converted_[static_cast<std::size_t>(refused)]);
 }
 
 StepResult BoundPlan::run(const StepContext& context) {
@@ -100,14 +102,16 @@ StepResult BoundPlan::run(const StepContext& context) {
   context_ = context;
   addresses_[static_cast<std::size_t>(plan_.input.tile.buffer)] = context.input;
   if (plan_.input.labels >= 0) {
-    addresses_[static_cast<std::size_t>(plan_.input.labels)] = reinterpret_cast<float*>(context.labels);
+    addresses_[static_cast<std::size_t>(plan_.input.labels)] = reinterpret_cast<std::byte*>(context.labels);
   }
-  loss_ = 0;
+  const double least_weight = context.averages_begin ? 1.0 / static_cast<double>(context.step + 1) : 0;
+  to_.block->begin(to_.queue, {.least_weight = least_weight, .step = static_cast<std::uint32_t>(context.step)});
   if (to_.optimizer != nullptr && plan_.mode == Mode::train) to_.optimizer->begin_step(context.learning_rate);
   StepResult result;
   double before = now_seconds();
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     tasks_[i]();
+    if (context.step_seconds != nullptr) to_.queue.synchronize();
     const double after = now_seconds();
     const Step& step = plan_.steps[i];
     double& bin = step.start >= 0                 ? result.communication_seconds
@@ -118,9 +122,14 @@ StepResult BoundPlan::run(const StepContext& context) {
     if (context.step_seconds != nullptr) context.step_seconds[i] = after - before;
     before = after;
   }
-  if (plan_.mode == Mode::train) to_.parameters->changed();
-  result.loss = loss_;
+  if (plan_.mode == Mode::train) to_.parameters->stepped();
+  result.loss = finish_loss();
   return result;
+}
+
+double BoundPlan::finish_loss() {
+  const double loss = to_.block->loss(to_.queue);
+  return plan_.losses.empty() ? loss : loss / plan_.losses.front().global_elements;
 }
 
 std::vector<std::int64_t> BoundPlan::held_bytes() const {

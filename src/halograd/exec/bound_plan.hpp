@@ -4,6 +4,9 @@
 #include "halograd/exec/halo_exchange.hpp"
 #include "halograd/exec/mini_batch.hpp"
 #include "halograd/exec/parameter_store.hpp"
+#include "halograd/exec/step_block.hpp"
+#include "halograd/kernels/input_converter.hpp"
+#include "halograd/kernels/statistics.hpp"
 #include "halograd/optim/optimizer.hpp"
 #include "halograd/plan/plan.hpp"
 
@@ -17,7 +20,7 @@ namespace halograd {
 /// What changes from step to step.
 struct StepContext {
   const MiniBatch* batch = nullptr;
-  float* input = nullptr;          ///< the batch's input slot
+  std::byte* input = nullptr;      ///< the batch's input slot
   std::uint8_t* labels = nullptr;  ///< and label slot
   std::int64_t step = 0;
   double learning_rate = 0;
@@ -28,16 +31,19 @@ struct StepContext {
 
 /// What a plan is bound to; shared by all plans of an executor.
 struct Binding {
-  Backend backend = Backend::cpu;
+  Device device;
+  Queue queue;               ///< of computation
   Fabric* fabric = nullptr;  ///< null: one rank alone
   ParameterStore* parameters = nullptr;
   Optimizer* optimizer = nullptr;
+  StepBlock* block = nullptr;
   std::byte* arena = nullptr;
 };
 
 /// A Plan with its kernels made, its buffers placed and its messages set up: a list of closures that run in order.
 /// Running allocates nothing and decides nothing. Closures look up where a buffer lies when they run, since the input's
-/// place changes from step to step. Internal to exec/.
+/// place changes from step to step. On the processor a closure has done its work when it returns; on a GPU it has
+/// listed it on a queue. Internal to exec/.
 class BoundPlan {
 public:
   /// Makes the kernels. Throws what they throw; connect() then makes it ready to run.
@@ -49,18 +55,20 @@ public:
   void connect();
   /// Writes a mini-batch's voxels to `input` (as Plan::input.tile is laid out), its labels to `labels` and its targets
   /// into their buffer.
-  void load(const MiniBatch& batch, float* input, std::uint8_t* labels) const;
+  void load(const MiniBatch& batch, std::byte* input, std::uint8_t* labels);
   /// Collective. Runs every step.
   StepResult run(const StepContext& context);
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   /// Where a buffer lies (no_buffer: null); the input: where it lay in the last run.
-  [[nodiscard]] float* address(BufferId buffer) const {
+  [[nodiscard]] std::byte* address(BufferId buffer) const {
     return buffer < 0 ? nullptr : addresses_[static_cast<std::size_t>(buffer)];
   }
-  [[nodiscard]] float* address(const Tile& tile) const {
-    return tile.buffer < 0 ? nullptr : address(tile.buffer) + tile.offset;
+  [[nodiscard]] std::byte* address(const Tile& tile) const {
+    return tile.buffer < 0 ? nullptr : address(tile.buffer) + tile.offset_bytes();
   }
+  /// Of buffers that are f32 in every precision.
+  [[nodiscard]] float* floats(BufferId buffer) const { return reinterpret_cast<float*>(address(buffer)); }
   /// What each convolution's kernel holds beside the buffers: packed weights and scratch memory.
   [[nodiscard]] std::vector<std::int64_t> held_bytes() const;
   /// "conv1: jit:avx512_core, …" for each convolution.
@@ -68,6 +76,8 @@ public:
 
 private:
   using Task = std::function<void()>;
+  /// Communication: told which queue it is on.
+  using Job = std::function<void(const Queue& queue)>;
   enum class LaneKind { halo, gradient };
 
   /// A convolution's kernel and the version of the weights it holds packed.
@@ -78,18 +88,27 @@ private:
   /// What a chain's tasks need beside the unit.
   struct ChainState {
     std::unique_ptr<Chain> kernel;
-    std::int64_t values = 0;    ///< means: channels, of each sample where those have statistics of their own
-    double* moments = nullptr;  ///< [2, values] in the arena; backward: sums
-    float* mean = nullptr;      ///< [values], then the inverse deviation [values]
-    std::vector<double> scratch;
+    StatisticsDesc statistics;
+    double* moments = nullptr;  ///< see StatisticsBuffer
+    double* sums = nullptr;
+    float* mean = nullptr;
+    float* inverse_deviation = nullptr;
     Normalisation norm;
     NormGradient gradient;
   };
-  /// What a loss on labels keeps between its steps.
+  /// What a loss on labels keeps between its steps, on the device.
   struct SegmentationState {
-    std::vector<double> sums;
-    std::vector<double> dice;  ///< [samples of the mini-batch, 2, classes]
-    SegmentationOutcome outcome;
+    DeviceMemory memory;
+    double* own = nullptr;   ///< this rank's sums
+    double* sums = nullptr;  ///< those of the mini-batch
+    double* dice = nullptr;  ///< [samples of the mini-batch, 2, classes]
+  };
+  /// A message or sum in flight: its job, what it waits for and what waits for it.
+  struct Flight {
+    Task job;
+    std::uint64_t ticket = 0;
+    Event posted;
+    Event done;
   };
 
   void make_kernels();
@@ -98,33 +117,31 @@ private:
   Task bind_layer(const Step& step);
   Task bind_chain(const Step& step);
   Task bind_communication(std::size_t step);
-  Task start_on(LaneKind lane, std::size_t step, Task job);
+  Task start_on(LaneKind lane, std::size_t step, Job job);
   Task wait_on(LaneKind lane, std::size_t step);
   Task bind_segmentation(const Step& step);
   void make_chain_state(const ChainUnit& unit);
+  void make_segmentation_state(const SegmentationUnit& unit);
   void sum_over_ranks(const ChainUnit& unit, double* values, std::int64_t count);
-  void finish_statistics(const ChainUnit& unit, ChainState& state);
-  void finish_group_statistics(const ChainUnit& unit, ChainState& state);
-  void update_running_averages(const ChainUnit& unit, ChainState& state, const double* mean, const double* variance);
-  void use_running_statistics(const ChainUnit& unit, ChainState& state);
-  void finish_sums(const ChainUnit& unit, ChainState& state);
-  void correct_batch_gradient(const ChainUnit& unit, ChainState& state);
-  void correct_group_gradient(const ChainUnit& unit, ChainState& state);
-  void sum_segmentation(const SegmentationUnit& unit, SegmentationState& state);
+  void finish_statistics(const Queue& queue, const ChainUnit& unit, ChainState& state);
+  void finish_averages(const Queue& queue, const ChainUnit& unit, ChainState& state);
+  void finish_sums(const Queue& queue, const ChainUnit& unit, ChainState& state);
+  void sum_segmentation(const Queue& queue, const SegmentationUnit& unit, SegmentationState& state);
   DropoutKey dropout_key(const ChainUnit& unit) const;
+  double finish_loss();
 
   Plan plan_;
   Binding to_;
   StepContext context_;
-  double loss_ = 0;
-  std::vector<float*> addresses_;  ///< by buffer
+  std::vector<std::byte*> addresses_;  ///< by buffer
   std::vector<PackedConvolution> convolutions_;
   std::vector<ChainState> chains_;
   std::vector<std::unique_ptr<Dense>> denses_;
   std::vector<SegmentationState> segmentations_;
+  InputConverter converter_;
+  std::vector<std::string_view> converted_;  ///< names of the samples given to it
   std::vector<HaloExchange> exchanges_;
-  std::vector<Task> jobs_;              ///< by start step, for the lanes
-  std::vector<std::uint64_t> tickets_;  ///< by start step
+  std::vector<Flight> flights_;  ///< by start step
   std::vector<Task> tasks_;
 };
 

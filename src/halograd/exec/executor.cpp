@@ -1,5 +1,6 @@
 #include "halograd/exec/executor.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/system.hpp"
 
@@ -18,6 +19,7 @@ CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mo
           .batch = batch,
           .mode = mode,
           .scope = options.statistics,
+          .precision = options.precision,
           .direct_convolutions = options.direct_convolutions,
           .input_gradient = options.input_gradient,
           .input_partition = options.input_partition,
@@ -25,10 +27,26 @@ CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mo
           .traits = {}};
 }
 
+/// Which ranks of a node share a device: all share the processor.
+std::int64_t ranks_sharing(const Device& device, const Communicator& world) {
+  if (device.id().empty()) return world.ranks_on_node();
+  const std::vector<std::string> ids = world.all_gather(device.id());
+  return std::ranges::count(ids, device.id());
+}
+
+void require_precision(const ExecutorOptions& options) {
+  const Backend backend = options.device.backend();
+  if (options.precision == Precision::f32 || backend == Backend::cuda) return;
+  if (options.precision == Precision::tf32)
+    throw UsageError("tf32 is a precision of GPUs; this device has f32 and bf16");
+  if (backend == Backend::reference) throw UsageError("the reference backend computes in f32 only");
+}
+
 }  // namespace
 
 Executor::Executor(const Network& network, const Communicator& world, const ExecutorOptions& options)
     : network_(network), world_(world), options_(options) {
+  device_ranks_ = ranks_sharing(options_.device, world_);
   agree(world_, [&] {
     if (options_.grid.size() != world_.size()) {
       throw UsageError("a grid of {} ranks on {}", options_.grid.size(), world_.size());
@@ -36,17 +54,22 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     if (options_.input_slots < 1) {
       throw UsageError("an executor needs at least one input slot, not {}", options_.input_slots);
     }
+    require_precision(options_);
+    const Device& device = options_.device;
+    queue_ = device.make_queue();
     const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
     require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state");
-    parameters_.emplace(plan);
+    parameters_.emplace(plan, device, queue_);
     parameters_->initialize(options_.seed);
-    optimizer_.emplace(options_.backend, options_.optimizer, plan.trainable_elements);
+    optimizer_.emplace(device, queue_, options_.optimizer, plan.trainable_elements);
+    block_.emplace(device);
     input_box_ = plan.input.tile.box;
-    arena_ = ReservedMemory(total_memory_bytes());
+    const std::int64_t capacity = device.total_bytes();
+    arena_ = device.reserve(capacity);
     const bool labels = std::holds_alternative<SegmentationLoss>(network_.nodes().back().layer);
     for (int i = 0; i < options_.input_slots; ++i) {
-      input_slots_.emplace_back(total_memory_bytes());
-      if (labels) label_slots_.emplace_back(total_memory_bytes());
+      input_slots_.push_back(device.reserve(capacity));
+      if (labels) label_slots_.push_back(device.reserve(capacity));
     }
   });
   if (world_.size() > 1) {
@@ -54,18 +77,20 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     for (const ParameterPlan& entry : parameters_->parameters()) {
       if (entry.spec.dims.size() == 1) widest = std::max(widest, entry.spec.dims.front());
     }
-    fabric_.emplace(world_, options_.grid, 2 * widest, parameters_->trainable_elements());
+    fabric_.emplace(world_, options_.grid, options_.device, 2 * widest, parameters_->trainable_elements());
   }
 }
 
-/// Ranks of one node share what it has left. Throws ResourceError with the numbers.
+/// Ranks that share a device share what it has left. Throws ResourceError with the numbers.
 void Executor::require_memory(std::int64_t bytes, const std::string& what) const {
-  const std::int64_t available = available_memory_bytes() / world_.ranks_on_node();
+  const std::int64_t available = options_.device.available_bytes() / device_ranks_;
   if (bytes <= available) return;
   throw ResourceError(
-      "{} need {} on rank {}, but the node has {} left for each of its ranks: take a finer grid, more "
+      "{} need {} on rank {}, but the {} has {} left for each of its ranks: take a finer grid, more "
       "nodes, a smaller mini-batch or a smaller network",
-      what, format_bytes(static_cast<double>(bytes)), world_.rank(), format_bytes(static_cast<double>(available)));
+      what, format_bytes(static_cast<double>(bytes)), world_.rank(),
+      options_.device.backend() == Backend::cuda ? options_.device.name() : "node",
+      format_bytes(static_cast<double>(available)));
 }
 
 void Executor::reserve(const Plan& plan) {
@@ -73,6 +98,9 @@ void Executor::reserve(const Plan& plan) {
   const std::int64_t slot = std::max(slot_bytes_, plan.input_bytes() + plan.label_bytes());
   const std::int64_t more = arena - arena_bytes_ + options_.input_slots * (slot - slot_bytes_);
   require_memory(more + plan.message_buffer_bytes(), fmt::format("activations of a mini-batch of {}", plan.batch));
+  arena_.commit(arena);
+  for (const DeviceMemory& memory : input_slots_) memory.commit(plan.input_bytes());
+  for (const DeviceMemory& memory : label_slots_) memory.commit(plan.label_bytes());
   arena_bytes_ = arena;
   slot_bytes_ = slot;
   message_bytes_ += plan.message_buffer_bytes();
@@ -82,10 +110,12 @@ BoundPlan& Executor::bound(Mode mode, std::int64_t batch) {
   const auto known = plans_.find({mode, batch});
   if (known != plans_.end()) return *known->second;
   std::unique_ptr<BoundPlan> made;
-  const Binding binding{.backend = options_.backend,
+  const Binding binding{.device = options_.device,
+                        .queue = queue_,
                         .fabric = fabric_ ? &*fabric_ : nullptr,
                         .parameters = &*parameters_,
                         .optimizer = &*optimizer_,
+                        .block = &*block_,
                         .arena = arena_.data()};
   agree(world_, [&] {
     Plan plan = compile(network_, compile_options(options_, world_.rank(), mode, batch));
@@ -102,11 +132,11 @@ const Plan& Executor::prepare(Mode mode, std::int64_t batch) {
   return bound(mode, batch).plan();
 }
 
-float* Executor::input_slot(int slot) const {
+std::byte* Executor::input_slot(int slot) const {
   if (slot < 0 || slot >= options_.input_slots) {
     throw UsageError("input slot {} of an executor with {}", slot, options_.input_slots);
   }
-  return reinterpret_cast<float*>(input_slots_[static_cast<std::size_t>(slot)].data());
+  return input_slots_[static_cast<std::size_t>(slot)].data();
 }
 
 std::uint8_t* Executor::label_slot(int slot) const {
@@ -140,13 +170,28 @@ StepResult Executor::predict(const MiniBatch& batch) {
 std::span<const float> Executor::output() const {
   const OutputUnit& output = last_->plan().output;
   const std::int64_t elements = last_->plan().samples.count * output.shape.channels * output.own.volume();
-  return {last_->address(output.buffer), static_cast<std::size_t>(elements)};
+  return as_floats(last_->address(output.buffer), output.type, elements);
 }
 
 std::span<const float> Executor::input_gradient() const {
   const Plan& plan = last_->plan();
   const std::int64_t elements = plan.samples.count * plan.input.shape.channels * plan.input.gradient.box.volume();
-  return {last_->address(plan.input.gradient.buffer), static_cast<std::size_t>(elements)};
+  return as_floats(last_->address(plan.input.gradient), plan.input.gradient.type, elements);
+}
+
+/// The device's own where the host can read them as they are.
+std::span<const float> Executor::as_floats(const std::byte* values, DType type, std::int64_t count) const {
+  const auto size = static_cast<std::size_t>(count);
+  if (queue_.works_at_once() && type == DType::f32) return {reinterpret_cast<const float*>(values), size};
+  std::vector<std::byte> raw(size * static_cast<std::size_t>(dtype_size(type)));
+  queue_.copy(values, raw.data(), static_cast<std::int64_t>(raw.size()));
+  queue_.synchronize();
+  on_host_.resize(size);
+  with_activation_type(type, [&]<typename T>(T) {
+    const auto* const typed = reinterpret_cast<const T*>(raw.data());
+    std::transform(typed, typed + size, on_host_.begin(), [](T value) { return static_cast<float>(value); });
+  });
+  return on_host_;
 }
 
 std::vector<std::string> Executor::implementations(Mode mode, std::int64_t batch) {

@@ -14,7 +14,8 @@ namespace halograd {
 
 struct ExecutorOptions {
   ProcessGrid grid;
-  Backend backend = Backend::cpu;
+  Device device;  ///< where this rank computes
+  Precision precision = Precision::f32;
   StatisticsScope statistics = StatisticsScope::global;
   OptimizerOptions optimizer;
   std::uint64_t seed = 1;  ///< of the initial weights and of dropout
@@ -55,9 +56,9 @@ public:
 
   /// Where the step of a mini-batch with this `slot` finds its input: [local samples, Plan::input.tile.box, channels],
   /// the box the same for every mode and size. Filled by load(), by a step whose samples have data, or, in own voxels
-  /// (Plan::input.own, the rest is the step's), by another thread while a step works on another slot. Throws UsageError
-  /// where there is no such slot.
-  [[nodiscard]] float* input_slot(int slot) const;
+  /// (Plan::input.own, the rest is the step's), by another thread while a step works on another slot. On the device, of
+  /// Plan::input.tile's type. Throws UsageError where there is no such slot.
+  [[nodiscard]] std::byte* input_slot(int slot) const;
 
   /// Likewise for labels: [local samples, Plan::input.own]. Null where the network's loss takes none.
   [[nodiscard]] std::uint8_t* label_slot(int slot) const;
@@ -68,10 +69,11 @@ public:
   StepResult evaluate(const MiniBatch& batch);
   StepResult predict(const MiniBatch& batch);
 
-  /// This rank's part of the last evaluate's or predict's output: [local samples, Plan::output.own, channels].
+  /// This rank's part of the last evaluate's or predict's output: [local samples, Plan::output.own, channels]; valid
+  /// until the next step or call.
   [[nodiscard]] std::span<const float> output() const;
   /// The last train's gradient of the network's input: [local samples, own box widened as Plan::input.tile says,
-  /// channels]. Needs input_gradient. May stand over the input, in its slot.
+  /// channels]. Needs input_gradient. May stand over the input, in its slot. Valid likewise.
   [[nodiscard]] std::span<const float> input_gradient() const;
 
   [[nodiscard]] ParameterStore& parameters() { return *parameters_; }
@@ -81,6 +83,11 @@ public:
   [[nodiscard]] const Communicator& world() const { return world_; }
   /// The largest arena of any plan so far, and the input and label slots, in bytes.
   [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_ + options_.input_slots * slot_bytes_; }
+  /// How messages travel, in one line; empty on one rank alone.
+  [[nodiscard]] std::string transport() const { return fabric_ ? fabric_->transport() : ""; }
+  /// Where it computes, and the queue of its steps.
+  [[nodiscard]] const Device& device() const { return options_.device; }
+  [[nodiscard]] const Queue& queue() const { return queue_; }
   /// Those and the buffers of its messages: what running will have touched, weights and their like apart.
   [[nodiscard]] std::int64_t planned_bytes() const { return arena_bytes() + message_bytes_; }
   [[nodiscard]] std::vector<std::string> implementations(Mode mode, std::int64_t batch);
@@ -91,12 +98,17 @@ private:
   void reserve(const Plan& plan);
   StepResult run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate);
 
+  std::span<const float> as_floats(const std::byte* values, DType type, std::int64_t count) const;
+
   Network network_;
   Communicator world_;
   ExecutorOptions options_;
-  ReservedMemory arena_;
-  std::vector<ReservedMemory> input_slots_;
-  std::vector<ReservedMemory> label_slots_;  ///< none without labels
+  Queue queue_;
+  std::optional<StepBlock> block_;
+  DeviceMemory arena_;
+  std::vector<DeviceMemory> input_slots_;
+  std::vector<DeviceMemory> label_slots_;  ///< none without labels
+  std::int64_t device_ranks_ = 1;          ///< how many share this rank's device
   std::int64_t arena_bytes_ = 0;
   std::int64_t slot_bytes_ = 0;  ///< of an input slot and its labels
   std::int64_t message_bytes_ = 0;
@@ -106,7 +118,8 @@ private:
   std::optional<Optimizer> optimizer_;
   std::map<std::pair<Mode, std::int64_t>, std::unique_ptr<BoundPlan>> plans_;
   const BoundPlan* last_ = nullptr;
-  std::optional<Fabric> fabric_;  // last: its lanes stop first
+  mutable std::vector<float> on_host_;  ///< what output() and input_gradient() show where the device's can't be
+  std::optional<Fabric> fabric_;        // last: its lanes stop first
 };
 
 }  // namespace halograd

@@ -1,39 +1,50 @@
 #pragma once
 
-#include "halograd/comm/communicator.hpp"
 #include "halograd/comm/lane.hpp"
+#include "halograd/comm/link.hpp"
 #include "halograd/comm/reduction.hpp"
 #include "halograd/tensor/process_grid.hpp"
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace halograd {
 
-/// A rank's communicators and the threads that run them: one lane for halos and statistics, which compute waits for
-/// soon, one for gradients, which it waits for at the step's end. On each lane all ranks post in the Plan's order.
+/// An activity's queue and who runs its jobs.
+struct FabricLane {
+  Queue queue;
+  Lane lane;
+};
+
+/// A rank's communicators and the lanes that use them: one for halos and statistics, which compute waits for soon, one
+/// for gradients, which it waits for at the step's end. On each lane all ranks post in the Plan's order.
 class Fabric {
 public:
   /// Collective over `world`. `largest_statistics`: doubles; `largest_bucket`: floats.
-  Fabric(const Communicator& world, const ProcessGrid& grid, std::int64_t largest_statistics,
+  Fabric(const Communicator& world, const ProcessGrid& grid, const Device& device, std::int64_t largest_statistics,
          std::int64_t largest_bucket);
 
-  /// The ranks that share this rank's samples, numbered as Site and Transfer::peer do.
-  [[nodiscard]] const Communicator& group() const { return group_; }
-  [[nodiscard]] Lane& halo_lane() { return *halo_lane_; }
-  [[nodiscard]] Lane& gradient_lane() { return *gradient_lane_; }
+  /// The way to the ranks that share this rank's samples, numbered as Site and Transfer::peer do; of the halo lane.
+  [[nodiscard]] const Link& group() const { return *group_; }
+  [[nodiscard]] FabricLane& halos() { return *halos_; }
+  [[nodiscard]] FabricLane& gradients() { return *gradients_; }
   [[nodiscard]] SumReduction<double>& world_sum() { return *world_sum_; }
   [[nodiscard]] SumReduction<double>& group_sum() { return *group_sum_; }
   [[nodiscard]] SumReduction<float>& gradient_sum() { return *gradient_sum_; }
+  /// How messages travel, in one line.
+  [[nodiscard]] const std::string& transport() const { return transport_; }
+  /// Whether a whole step only lists work, so that it can be recorded.
+  [[nodiscard]] bool returns_when_listed() const { return group_->returns_when_listed(); }
 
 private:
-  Communicator world_;
-  Communicator group_;
+  std::string transport_;
+  std::optional<Link> group_;
   std::optional<SumReduction<double>> world_sum_;
   std::optional<SumReduction<double>> group_sum_;
   std::optional<SumReduction<float>> gradient_sum_;
-  std::optional<Lane> halo_lane_;  // last: they stop first
-  std::optional<Lane> gradient_lane_;
+  std::optional<FabricLane> halos_;  // last: they stop first
+  std::optional<FabricLane> gradients_;
 };
 
 }  // namespace halograd

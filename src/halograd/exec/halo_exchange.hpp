@@ -1,7 +1,6 @@
 #pragma once
 
 #include "halograd/comm/exchange.hpp"
-#include "halograd/device/backend.hpp"
 #include "halograd/kernels/region_copy.hpp"
 #include "halograd/plan/exchange_plan.hpp"
 
@@ -15,10 +14,11 @@ namespace halograd {
 class HaloExchange {
 public:
   /// Collective over the spatial group.
-  HaloExchange(Backend backend, const Communicator& group, const ExchangePlan& plan);
+  HaloExchange(const Link& group, const ExchangePlan& plan);
 
-  /// Collective; runs on a lane. `addresses`: where each buffer of the plan lies, by id.
-  void run(std::span<float* const> addresses);
+  /// Collective; runs on a lane, in the order of the link's queue. `addresses`: where each buffer of the plan lies, by
+  /// id.
+  void run(std::span<std::byte* const> addresses);
 
 private:
   struct Copy {
@@ -33,7 +33,7 @@ private:
     Exchange exchange;
   };
 
-  Backend backend_;
+  Queue queue_;
   std::vector<Phase> phases_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "halograd/core/memory.hpp"
+#include "halograd/device/mirrored_floats.hpp"
 #include "halograd/plan/plan.hpp"
 
 #include <cstdint>
@@ -9,24 +9,37 @@
 namespace halograd {
 
 /// All parameters of a network and their gradients, in flat arrays that plans of every batch and mode share. Every rank
-/// holds all of them. Layout: Plan::parameters.
+/// holds all of them. Layout: Plan::parameters. The host sees copies of the device's arrays (on the processor, the
+/// arrays themselves): to_host() before it reads what a step computed, changed() after it wrote.
 class ParameterStore {
 public:
-  explicit ParameterStore(const Plan& plan);
+  explicit ParameterStore(const Plan& plan, const Device& device = {}, const Queue& queue = {});
 
   /// Sets every array to its initial value, the same on every grid.
   void initialize(std::uint64_t seed);
 
   [[nodiscard]] const std::vector<ParameterPlan>& parameters() const { return parameters_; }
-  [[nodiscard]] float* values() const { return values_.floats().data(); }
-  [[nodiscard]] float* gradients() const { return gradients_.floats().data(); }
+  [[nodiscard]] std::int64_t trainable_elements() const { return trainable_elements_; }
+
+  // On the host.
+  [[nodiscard]] float* values() const { return values_.on_host().data(); }
+  [[nodiscard]] float* gradients() const { return gradients_.on_host().data(); }
   [[nodiscard]] float* value(int parameter) const { return values() + offset(parameter); }
   [[nodiscard]] float* gradient(int parameter) const { return gradients() + offset(parameter); }
-  [[nodiscard]] std::int64_t trainable_elements() const { return trainable_elements_; }
+  void to_host() const;
+  /// Takes what the host wrote to the values.
+  void changed();
+
+  // On the device.
+  [[nodiscard]] float* device_values() const { return values_.on_device(); }
+  [[nodiscard]] float* device_gradients() const { return gradients_.on_device(); }
+  [[nodiscard]] float* device_value(int parameter) const { return device_values() + offset(parameter); }
+  [[nodiscard]] float* device_gradient(int parameter) const { return device_gradients() + offset(parameter); }
+  /// Says that a step changed the values there.
+  void stepped() { ++version_; }
 
   /// Rises with every change of the values, so that repacked copies know when they are stale.
   [[nodiscard]] std::int64_t version() const { return version_; }
-  void changed() { ++version_; }
 
 private:
   [[nodiscard]] std::int64_t offset(int parameter) const {
@@ -35,8 +48,9 @@ private:
 
   std::vector<ParameterPlan> parameters_;
   std::int64_t trainable_elements_;
-  ReservedMemory values_;
-  ReservedMemory gradients_;
+  Queue queue_;
+  MirroredFloats values_;
+  MirroredFloats gradients_;
   std::int64_t version_ = 0;
 };
 

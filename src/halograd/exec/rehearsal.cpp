@@ -1,5 +1,6 @@
 #include "halograd/exec/rehearsal.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/random.hpp"
@@ -37,47 +38,65 @@ Plan without_messages(const Plan& plan, std::vector<std::size_t>& kept) {
   return local;
 }
 
+/// Fills device memory with values that the host makes.
+template <typename T, typename Make>
+void fill(const Queue& queue, const DeviceMemory& memory, std::int64_t count, const Make& make) {
+  const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+  const DeviceMemory host = queue.works_at_once() ? memory : Device().allocate(bytes);
+  auto* const values = reinterpret_cast<T*>(host.data());
+  parallel_for(count, [&](std::int64_t i) { values[i] = make(i); });
+  if (host.data() == memory.data()) return;
+  queue.copy(host.data(), memory.data(), bytes);
+  queue.synchronize();
+}
+
 }  // namespace
 
-Rehearsal::Rehearsal(const Plan& plan, Backend backend, const OptimizerOptions& optimizer, int ranks_on_node)
-    : steps_(plan.steps.size()) {
+Rehearsal::Rehearsal(const Plan& plan, const Device& device, const OptimizerOptions& optimizer, int ranks_on_node)
+    : steps_(plan.steps.size()), queue_(device.make_queue()) {
   if (plan.mode != Mode::train) throw UsageError("only a plan that trains can be rehearsed");
   const std::int64_t bytes = plan.arena_bytes + plan.input_bytes() + plan.label_bytes() +
                              plan.parameter_bytes(optimizer_slots(optimizer.kind));
-  const std::int64_t available = available_memory_bytes() / ranks_on_node;
+  const std::int64_t available = device.available_bytes() / ranks_on_node;
   if (bytes > available) {
     throw ResourceError("a rank of grid {} with {} samples needs {}, but the node has {} left for each of its ranks",
                         plan.grid.spatial_name(), plan.samples.count, format_bytes(static_cast<double>(bytes)),
                         format_bytes(static_cast<double>(available)));
   }
   const Plan local = without_messages(plan, kept_);
-  parameters_.emplace(local);
+  parameters_.emplace(local, device, queue_);
   parameters_->initialize(seed);
-  optimizer_.emplace(backend, optimizer, local.trainable_elements);
-  arena_ = ReservedMemory(std::max<std::int64_t>(1, local.arena_bytes));
-  input_ = ReservedMemory(std::max<std::int64_t>(1, local.input_bytes()));
-  labels_.resize(static_cast<std::size_t>(local.label_bytes()));
+  optimizer_.emplace(device, queue_, optimizer, local.trainable_elements);
+  block_.emplace(device);
+  arena_ = device.allocate(std::max<std::int64_t>(1, local.arena_bytes));
+  input_ = device.allocate(std::max<std::int64_t>(1, local.input_bytes()));
+  labels_ = device.allocate(std::max<std::int64_t>(1, local.label_bytes()));
   const RandomStream stream = random_stream(seed, RandomPurpose::synthetic, 0);
-  float* const voxels = input_.floats().data();
-  parallel_for(local.input_bytes() / 4,
-               [&](std::int64_t i) { voxels[i] = stream.uniform(static_cast<std::uint64_t>(i)); });
+  with_activation_type(local.input.tile.type, [&]<typename T>(T) {
+    fill<T>(queue_, input_, local.input_bytes() / static_cast<std::int64_t>(sizeof(T)),
+            [&](std::int64_t i) { return T(stream.uniform(static_cast<std::uint64_t>(i))); });
+  });
   const auto classes = static_cast<std::uint32_t>(local.output.shape.channels);
-  for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] = static_cast<std::uint8_t>(stream.bits(i) % classes);
+  fill<std::uint8_t>(queue_, labels_, local.label_bytes(), [&](std::int64_t i) {
+    return static_cast<std::uint8_t>(stream.bits(static_cast<std::uint64_t>(i)) % classes);
+  });
   batch_.size = local.batch;
   batch_.samples.resize(static_cast<std::size_t>(local.samples.count));  // in the input slot already
   seconds_.resize(local.steps.size());
-  bound_.emplace(local, Binding{.backend = backend,
+  bound_.emplace(local, Binding{.device = device,
+                                .queue = queue_,
                                 .fabric = nullptr,
                                 .parameters = &*parameters_,
                                 .optimizer = &*optimizer_,
+                                .block = &*block_,
                                 .arena = arena_.data()});
   bound_->connect();
 }
 
 std::vector<double> Rehearsal::run() {
   bound_->run({.batch = &batch_,
-               .input = input_.floats().data(),
-               .labels = labels_.data(),
+               .input = input_.data(),
+               .labels = reinterpret_cast<std::uint8_t*>(labels_.data()),
                .step = runs_++,
                .learning_rate = learning_rate,
                .seed = seed,

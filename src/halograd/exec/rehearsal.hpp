@@ -1,6 +1,5 @@
 #pragma once
 
-#include "halograd/core/memory.hpp"
 #include "halograd/exec/bound_plan.hpp"
 
 #include <cstdint>
@@ -15,7 +14,7 @@ class Rehearsal {
 public:
   /// Makes the kernels and reserves the memory that the rank would need. Throws ResourceError where the node has less
   /// for each of so many ranks that rehearse at once, UsageError for a plan that does not train.
-  Rehearsal(const Plan& plan, Backend backend, const OptimizerOptions& optimizer, int ranks_on_node = 1);
+  Rehearsal(const Plan& plan, const Device& device, const OptimizerOptions& optimizer, int ranks_on_node = 1);
   Rehearsal(const Rehearsal&) = delete;
   Rehearsal& operator=(const Rehearsal&) = delete;
 
@@ -31,9 +30,11 @@ private:
   std::size_t steps_ = 0;
   std::optional<ParameterStore> parameters_;
   std::optional<Optimizer> optimizer_;
-  ReservedMemory arena_;
-  ReservedMemory input_;
-  std::vector<std::uint8_t> labels_;
+  Queue queue_;
+  std::optional<StepBlock> block_;
+  DeviceMemory arena_;
+  DeviceMemory input_;
+  DeviceMemory labels_;
   MiniBatch batch_;
   std::vector<double> seconds_;  ///< of those kept
   std::int64_t runs_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "halograd/core/memory.hpp"
-#include "halograd/device/backend.hpp"
+#include "halograd/device/mirrored_floats.hpp"
+#include "halograd/kernels/optimizer.hpp"
 
 #include <cstdint>
 #include <span>
@@ -27,28 +27,38 @@ int optimizer_slots(OptimizerKind kind);
 /// updated as soon as its gradient is summed.
 class Optimizer {
 public:
-  Optimizer(Backend backend, const OptimizerOptions& options, std::int64_t elements);
+  /// Works on `queue`, which is one of `device`.
+  Optimizer(const Device& device, const Queue& queue, const OptimizerOptions& options, std::int64_t elements);
 
-  /// Starts the next step at this learning rate.
+  /// Starts the next step at this learning rate. From here on nothing of it is the host's to say.
   void begin_step(double learning_rate);
-  /// Updates weights [offset, offset + count); gradients and weights point to the flat arrays' starts.
-  void update(std::int64_t offset, std::int64_t count, const float* gradients, float* weights);
+  /// Updates weights [offset, offset + count); gradients and weights point to the flat arrays' starts, on the device.
+  void update(std::int64_t offset, std::int64_t count, const float* gradients, float* weights) const;
 
   struct State {
-    std::string name;  ///< "adam_m", "adam_v", "velocity"
-    std::span<float> values;
+    std::string name;         ///< "adam_m", "adam_v", "velocity"
+    std::span<float> values;  ///< on the host
   };
   [[nodiscard]] std::vector<State> states();
+  /// Brings the states on the host up to date, and takes what the host wrote to them.
+  void to_host() const;
+  void to_device() const;
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
 private:
-  Backend backend_;
+  /// What the kernels of a step read.
+  struct Now {
+    AdamStep adam;
+    SgdStep sgd;
+  };
+
+  Queue queue_;
   OptimizerOptions options_;
-  std::int64_t elements_;
-  std::vector<ReservedMemory> slots_;
+  std::vector<MirroredFloats> slots_;
+  DeviceMemory now_on_host_;
+  DeviceMemory now_on_device_;
   std::int64_t steps_ = 0;
-  double learning_rate_ = 0;
 };
 
 }  // namespace halograd

@@ -6,6 +6,7 @@
 #include "halograd/core/system.hpp"
 #include "halograd/exec/executor.hpp"
 #include "halograd/exec/rehearsal.hpp"
+#include "halograd/kernels/input_converter.hpp"
 #include "halograd/perf/communication_benchmark.hpp"
 #include "halograd/perf/fit.hpp"
 #include "halograd/perf/operation.hpp"
@@ -45,17 +46,24 @@ std::vector<std::vector<double>> rehearse(const Communicator& ranks, const Calib
 }
 
 /// What the loader's thread takes to convert a rank's samples of 16 bits, on its own.
-double load_seconds(const Plan& plan, Backend backend) {
+double load_seconds(const Plan& plan, const Device& device) {
   const InputUnit& input = plan.input;
   const std::vector<std::uint16_t> voxels(static_cast<std::size_t>(input.shape.channels * input.own.volume()), 1);
-  std::vector<float> converted(static_cast<std::size_t>(input.shape.channels * input.tile.box.volume()));
-  const ConvertDesc desc{
-      .transform = InputTransform::log1p, .channels = input.shape.channels, .source = input.own, .dst = input.tile.box};
+  const DeviceMemory converted =
+      device.allocate(dtype_size(input.tile.type) * input.shape.channels * input.tile.box.volume());
+  const ConvertDesc desc{.dst_type = input.tile.type,
+                         .transform = InputTransform::log1p,
+                         .channels = input.shape.channels,
+                         .source = input.own,
+                         .dst = input.tile.box};
+  InputConverter converter(device, device.make_queue());
   const OneThread alone;
   std::vector<double> times;
   for (int i = 0; i < 4; ++i) {
     const double begin = now_seconds();
-    convert_input(backend, desc, voxels.data(), converted.data());
+    converter.begin(1);
+    converter.convert(desc, voxels.data(), converted.data());
+    converter.finish();
     if (i > 0) times.push_back(now_seconds() - begin);  // the first touches the memory
   }
   return median(times) * static_cast<double>(plan.samples.count);
@@ -115,7 +123,7 @@ void add_all(const Communicator& ranks, const Samples& own, MachineSetting& sett
 
 std::int64_t measure_baseline(const Communicator& world, const Network& network, const CalibrationOptions& options) {
   const ProcessGrid grid{.data = world.size()};
-  Executor executor(network, world, {.grid = grid, .backend = options.backend, .optimizer = options.optimizer});
+  Executor executor(network, world, {.grid = grid, .device = options.device, .optimizer = options.optimizer});
   const Plan& plan = executor.prepare(Mode::train, grid.data);
   MiniBatch batch{.size = grid.data, .samples = std::vector<SampleView>(1)};  // of zeros, in the input slot already
   for (int step = 0; step < 2; ++step) executor.train(batch, step, 0);
@@ -123,7 +131,7 @@ std::int64_t measure_baseline(const Communicator& world, const Network& network,
   std::int64_t counted = plan.arena_bytes + plan.input_bytes() + plan.label_bytes() + plan.message_buffer_bytes() +
                          plan.parameter_bytes(optimizer_slots(options.optimizer.kind));
   agree(world, [&] {
-    for (const std::int64_t held : Rehearsal(plan, options.backend, options.optimizer).held_bytes()) counted += held;
+    for (const std::int64_t held : Rehearsal(plan, options.device, options.optimizer).held_bytes()) counted += held;
   });
   return world.all_reduce_max(std::max<std::int64_t>(0, peak - counted));
 }
@@ -135,10 +143,10 @@ bool measure_plans(const Communicator& ranks, const std::vector<Plan>& plans, co
       rank < plans.size() && plans.size() >= static_cast<std::size_t>(ranks.size()) ? plans[rank] : plans.front();
   if (ranks.all_reduce_max(std::int64_t{knows_all(plan, setting) ? 0 : 1}) == 0) return false;
   std::optional<Rehearsal> rehearsal;
-  agree(ranks, [&] { rehearsal.emplace(plan, options.backend, options.optimizer, ranks.ranks_on_node()); });
+  agree(ranks, [&] { rehearsal.emplace(plan, options.device, options.optimizer, ranks.ranks_on_node()); });
   const std::vector<std::vector<double>> runs = rehearse(ranks, options, *rehearsal);
   double load = 0;
-  agree(ranks, [&] { load = load_seconds(plan, options.backend); });
+  agree(ranks, [&] { load = load_seconds(plan, options.device); });
   add_all(ranks, samples_of(plan, runs, rehearsal->held_bytes(), load), setting);
   return true;
 }

@@ -12,7 +12,7 @@ namespace halograd {
 
 /// How often each plan is run.
 struct CalibrationOptions {
-  Backend backend = Backend::cpu;
+  Device device;
   OptimizerOptions optimizer;
   int least_runs = 5;        ///< after one that warms up
   double least_seconds = 1;  ///< and go on until so much time has passed,

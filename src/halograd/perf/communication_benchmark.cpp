@@ -78,8 +78,8 @@ MessageSample measure_message(const Communicator& ranks, std::int64_t voxels) {
   const ExchangePlan plan = face_exchange(ranks, face_of(voxels));
   std::vector<float> buffer;
   agree(ranks, [&] { buffer.resize(static_cast<std::size_t>(2 * voxels * face_channels)); });
-  const std::array<float*, 1> addresses{buffer.data()};
-  HaloExchange exchange(Backend::cpu, ranks, plan);
+  const std::array<std::byte*, 1> addresses{reinterpret_cast<std::byte*>(buffer.data())};
+  HaloExchange exchange(ranks, plan);
   const bool takes_part = !plan.phases.front().empty();
   const double seconds = slowest_median(ranks, takes_part, [&] { exchange.run(addresses); });
   return {.bytes = static_cast<double>(4 * voxels * face_channels), .ranks = 2, .seconds = seconds};

@@ -28,6 +28,15 @@ const auto& unit_of(const Units& units, const Step& step) {
   return units[static_cast<std::size_t>(step.unit)];
 }
 
+/// f32 goes without saying.
+std::string text(DType type) {
+  return type == DType::bf16 ? " bf16" : "";
+}
+
+std::string text(Precision precision) {
+  return precision == Precision::f32 ? "" : fmt::format(" {}", precision_name(precision));
+}
+
 /// What an operation is, extents apart, and its extents.
 struct OperationText {
   std::string family;
@@ -38,8 +47,8 @@ OperationText convolution_text(const ConvolutionUnit& unit) {
   return std::visit(
       [](const auto& desc) {
         return OperationText{
-            fmt::format("c{}-{} k{} s{}{}", desc.in_channels, desc.out_channels, text(desc.kernel), text(desc.stride),
-                        desc.direct ? " direct" : ""),
+            fmt::format("c{}-{} k{} s{}{}{}", desc.in_channels, desc.out_channels, text(desc.kernel), text(desc.stride),
+                        desc.direct ? " direct" : "", text(desc.precision)),
             fmt::format("n{} {}-{} p{}", desc.samples, text(desc.in), text(desc.out), text(desc.pad_lo))};
       },
       unit.desc);
@@ -49,7 +58,7 @@ OperationText convolution_text(const ConvolutionUnit& unit) {
 /// computes for neighbours, and what it adds of theirs.
 OperationText chain_text(const ChainUnit& unit, const Step& step) {
   const ChainDesc& desc = unit.desc;
-  std::string family = fmt::format("c{}", desc.channels);
+  std::string family = fmt::format("c{}{}", desc.channels, text(desc.type));
   if (desc.normalise) family += desc.per_sample ? " norm-each" : " norm";
   if (desc.negative_slope != 1) family += fmt::format(" slope {}", desc.negative_slope);
   if (desc.pool != PoolKind::none) {
@@ -72,21 +81,22 @@ OperationText chain_text(const ChainUnit& unit, const Step& step) {
 
 OperationText upsample_text(const UpsampleUnit& unit) {
   const UpsampleDesc& desc = unit.desc;
-  return {fmt::format("c{} {} x{}", desc.channels, desc.kind == UpsampleKind::nearest ? "nearest" : "trilinear",
-                      text(desc.factor)),
+  return {fmt::format("c{} {} x{}{}", desc.channels, desc.kind == UpsampleKind::nearest ? "nearest" : "trilinear",
+                      text(desc.factor), text(desc.type)),
           fmt::format("n{} {} of {}-{}", desc.samples, text(desc.out.extent()), text(desc.src), text(desc.dst))};
 }
 
 OperationText copy_text(const CopyUnit& unit) {
-  return {fmt::format("c{}{}{}", unit.channels, unit.add ? " add" : "", unit.clear ? " clear" : ""),
-          fmt::format("n{} {} {}-{}", unit.samples, text(unit.region.extent()), text(unit.from.layout()),
-                      text(unit.to.layout()))};
+  return {
+      fmt::format("c{}{}{}{}", unit.channels, unit.add ? " add" : "", unit.clear ? " clear" : "", text(unit.to.type)),
+      fmt::format("n{} {} {}-{}", unit.samples, text(unit.region.extent()), text(unit.from.layout()),
+                  text(unit.to.layout()))};
 }
 
 OperationText shape_text(const Plan& plan, const Step& step) {
   switch (step.kind) {
     case StepKind::load_input:
-      return {fmt::format("c{}", plan.input.shape.channels),
+      return {fmt::format("c{}{}", plan.input.shape.channels, text(plan.input.tile.type)),
               fmt::format("n{} {} in {}", plan.samples.count, text(plan.input.own.extent()),
                           text(plan.input.tile.box.extent()))};
     case StepKind::convolution_forward:
@@ -105,18 +115,23 @@ OperationText shape_text(const Plan& plan, const Step& step) {
     case StepKind::dense_backward_data:
     case StepKind::dense_backward_weights: {
       const DenseDesc& desc = unit_of(plan.denses, step).desc;
-      return {fmt::format("{}-{}", desc.in_features, desc.out_features), fmt::format("n{}", desc.samples)};
+      return {fmt::format("{}-{}{}", desc.in_features, desc.out_features, text(desc.precision)),
+              fmt::format("n{}", desc.samples)};
     }
     case StepKind::flatten_forward:
     case StepKind::flatten_backward: {
-      const LocalShape& shape = unit_of(plan.flattens, step).shape;
-      return {fmt::format("c{}", shape.channels), fmt::format("n{} {}", shape.samples, text(shape.extent))};
+      const FlattenUnit& unit = unit_of(plan.flattens, step);
+      const LocalShape& shape = unit.shape;
+      return {fmt::format("c{}{}", shape.channels, text(unit.type)),
+              fmt::format("n{} {}", shape.samples, text(shape.extent))};
     }
-    case StepKind::loss: return {"", fmt::format("{}", unit_of(plan.losses, step).elements)};
+    case StepKind::loss:
+      return {unit_of(plan.losses, step).type == DType::bf16 ? "bf16" : "",
+              fmt::format("{}", unit_of(plan.losses, step).elements)};
     case StepKind::segmentation_sums:
     case StepKind::segmentation_gradient: {
       const SegmentationLossDesc& desc = unit_of(plan.segmentations, step).desc;
-      return {fmt::format("c{} {} {}", desc.classes, desc.cross_entropy, desc.dice),
+      return {fmt::format("c{} {} {}{}", desc.classes, desc.cross_entropy, desc.dice, text(desc.type)),
               fmt::format("n{} {}", desc.samples, desc.voxels)};
     }
     case StepKind::update: return {"", fmt::format("{}", unit_of(plan.buckets, step).count)};

@@ -50,6 +50,7 @@ Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank
                            .rank = rank,
                            .batch = request.batch,
                            .scope = request.scope,
+                           .precision = request.precision,
                            .direct_convolutions = request.direct_convolutions,
                            .input_partition = {},
                            .traits = {}});

@@ -15,6 +15,7 @@ namespace halograd {
 struct PlanRequest {
   std::int64_t batch = 1;
   StatisticsScope scope = StatisticsScope::global;
+  Precision precision = Precision::f32;
   bool direct_convolutions = false;
   PriceOptions price;
 };

@@ -9,7 +9,7 @@ namespace {
 double chain_bytes(const ChainDesc& desc, std::int64_t values, int passes) {
   const double outputs =
       desc.in.empty() ? 0 : static_cast<double>(desc.out.volume()) / static_cast<double>(desc.in.volume());
-  return 4.0 * static_cast<double>(values) * (passes + outputs);
+  return static_cast<double>(dtype_size(desc.type) * values) * (passes + outputs);
 }
 
 void add_tiles(std::vector<BufferId>& touches, const FaceTiles& tiles) {
@@ -45,7 +45,7 @@ int Compiler::return_margins(std::size_t stage) {
   const StageState& at = stages_[stage];
   if (!at.margins.anyone) return -1;
   return start_exchange({at.stage().name + " gradient return", plan_.samples.count, at.stage().in.channels,
-                         return_phases(at.margins, {at.input_gradient})},
+                         return_phases(at.margins, {at.input_gradient}), at.input_gradient.type},
                         Phase::backward);
 }
 
@@ -82,8 +82,8 @@ void Compiler::backward_upsample(std::size_t stage) {
         .unit = at.unit,
         .phase = Phase::backward,
         .touches = {unit.dy.buffer, unit.dx},
-        .bytes = 4.0 * static_cast<double>(unit.desc.samples * unit.desc.channels *
-                                           (unit.desc.src.box.volume() + unit.desc.out.volume()))});
+        .bytes = static_cast<double>(dtype_size(unit.desc.type) * unit.desc.samples * unit.desc.channels *
+                                     (unit.desc.src.box.volume() + unit.desc.out.volume()))});
   wait_exchange(return_margins(stage), Phase::backward);
 }
 
@@ -123,8 +123,8 @@ void Compiler::backward_copy(std::size_t stage) {
   copy_region(name, source.shape.channels, out.gradient, source.gradient, local, add, !add && local != own,
               Phase::backward);
   if (at.placed.in == at.placed.out) return;
-  const int start =
-      start_exchange({name, plan_.samples.count, source.shape.channels, std::move(phases)}, Phase::backward);
+  const int start = start_exchange({name, plan_.samples.count, source.shape.channels, std::move(phases), source.type},
+                                   Phase::backward);
   wait_exchange(start, Phase::backward);
 }
 
@@ -132,20 +132,21 @@ void Compiler::backward_copy(std::size_t stage) {
 int Compiler::return_faces(std::size_t stage, ChainUnit& unit) {
   const StageState& at = stages_[stage];
   if (!at.faces.anyone || idle()) return -1;
-  unit.dfaces = face_tiles(unit.name + ".dface", unit.desc.channels, at.faces, false);
-  unit.received = face_tiles(unit.name + ".received", unit.desc.channels, at.faces, true);
+  unit.dfaces = face_tiles(unit.name + ".dface", unit.desc, at.faces, false);
+  unit.received = face_tiles(unit.name + ".received", unit.desc, at.faces, true);
   if (!unit.desc.faces.empty()) {
     Step step{.kind = StepKind::chain_backward_faces, .unit = at.unit, .phase = Phase::backward};
     step.touches = {unit.dout.buffer};
     if (unit.argmax >= 0) step.touches.push_back(unit.argmax);
     add_tiles(step.touches, unit.dfaces);
     for (const Tile& face : unit.dfaces.present()) {
-      step.bytes += 8.0 * static_cast<double>(plan_.samples.count * unit.desc.channels * face.box.volume());
+      step.bytes += static_cast<double>(2 * dtype_size(unit.desc.type) * plan_.samples.count * unit.desc.channels *
+                                        face.box.volume());
     }
     emit(std::move(step));
   }
   return start_exchange({unit.name + " faces return", plan_.samples.count, unit.desc.channels,
-                         return_phases(at.faces, unit.dfaces.present(), &unit.received)},
+                         return_phases(at.faces, unit.dfaces.present(), &unit.received), unit.desc.type},
                         Phase::backward);
 }
 
@@ -234,7 +235,7 @@ void Compiler::backward_flatten(std::size_t stage) {
         .unit = stages_[stage].unit,
         .phase = Phase::backward,
         .touches = {unit.x, unit.dy},
-        .bytes = 8.0 * static_cast<double>(unit.shape.elements())});
+        .bytes = static_cast<double>((4 + dtype_size(unit.type)) * unit.shape.elements())});
 }
 
 void Compiler::finish_parameters(std::size_t stage) {

@@ -9,6 +9,7 @@ ChainUnit Compiler::make_chain_unit(std::size_t stage) {
   const Tensor& out = output_of(stage);
   ChainUnit unit{.name = layers.name, .desc = {}};
   ChainDesc& desc = unit.desc;
+  desc.type = in.type;
   desc.samples = plan_.samples.count;
   desc.channels = layers.in.channels;
   desc.in_extent = layers.in.extent;
@@ -68,7 +69,7 @@ void Compiler::add_norm(std::size_t stage, ChainUnit& unit) {
 
 void Compiler::emit_statistics(std::size_t stage, ChainUnit& unit) {
   const std::int64_t values = unit.statistics_sets() * unit.desc.channels;
-  unit.statistics = buffer(unit.name + ".statistics", values * 24);
+  unit.statistics = buffer(unit.name + ".statistics", StatisticsBuffer{values}.bytes());
   const int index = stages_[stage].unit;
   if (!training() && !unit.desc.per_sample) {
     if (!idle()) emit({.kind = StepKind::running_statistics, .unit = index, .touches = {unit.statistics}});
@@ -78,7 +79,8 @@ void Compiler::emit_statistics(std::size_t stage, ChainUnit& unit) {
     emit({.kind = StepKind::chain_moments,
           .unit = index,
           .touches = {unit.y.buffer, unit.statistics},
-          .bytes = 4.0 * static_cast<double>(plan_.samples.count * unit.desc.channels * unit.desc.in.volume())});
+          .bytes = static_cast<double>(dtype_size(unit.desc.type) * plan_.samples.count * unit.desc.channels *
+                                       unit.desc.in.volume())});
   }
   const int start = emit({.kind = StepKind::statistics_start,
                           .unit = index,
@@ -88,7 +90,7 @@ void Compiler::emit_statistics(std::size_t stage, ChainUnit& unit) {
 }
 
 /// Buffers for the voxels around (or, `inside`, at the rim of) a box that travel for pooling's sake.
-FaceTiles Compiler::face_tiles(const std::string& name, std::int64_t channels, const Neighbourhood& at, bool inside) {
+FaceTiles Compiler::face_tiles(const std::string& name, const ChainDesc& desc, const Neighbourhood& at, bool inside) {
   FaceTiles tiles;
   Box slab = at.own;
   for (int i = 0; i < 3; ++i) {
@@ -101,7 +103,7 @@ FaceTiles Compiler::face_tiles(const std::string& name, std::int64_t channels, c
       const std::int64_t edge = high ? at.own.hi[i] : at.own.lo[i];
       face.lo[i] = below ? edge - width : edge;
       face.hi[i] = below ? edge : edge + width;
-      (high ? tiles.hi : tiles.lo)[static_cast<std::size_t>(i)] = tile(name, channels, face);
+      (high ? tiles.hi : tiles.lo)[static_cast<std::size_t>(i)] = tile(name, desc.type, desc.channels, face);
     }
     slab.lo[i] = at.wide.lo[i];
     slab.hi[i] = at.wide.hi[i];
@@ -113,10 +115,10 @@ FaceTiles Compiler::face_tiles(const std::string& name, std::int64_t channels, c
 int Compiler::start_faces(std::size_t stage, ChainUnit& unit) {
   const StageState& at = stages_[stage];
   if (!at.faces.anyone || idle()) return -1;
-  unit.faces = face_tiles(unit.name + ".face", unit.desc.channels, at.faces, false);
-  return start_exchange(
-      {unit.name + " faces", plan_.samples.count, unit.desc.channels, fill_phases(at.faces, unit.y, &unit.faces)},
-      Phase::forward);
+  unit.faces = face_tiles(unit.name + ".face", unit.desc, at.faces, false);
+  return start_exchange({unit.name + " faces", plan_.samples.count, unit.desc.channels,
+                         fill_phases(at.faces, unit.y, &unit.faces), unit.desc.type},
+                        Phase::forward);
 }
 
 void Compiler::emit_chain_part(std::size_t stage, const ChainUnit& unit, std::size_t part) {
@@ -128,8 +130,8 @@ void Compiler::emit_chain_part(std::size_t stage, const ChainUnit& unit, std::si
   for (const Tile& face : unit.faces.present()) step.touches.push_back(face.buffer);
   const auto written =
       static_cast<double>(plan_.samples.count * unit.desc.channels * unit.forward_parts[part].volume());
-  step.bytes =
-      4.0 * written * (1 + static_cast<double>(unit.desc.in.volume()) / static_cast<double>(unit.desc.out.volume()));
+  step.bytes = static_cast<double>(dtype_size(unit.desc.type)) * written *
+               (1 + static_cast<double>(unit.desc.in.volume()) / static_cast<double>(unit.desc.out.volume()));
   emit(std::move(step));
 }
 

@@ -4,7 +4,7 @@ namespace halograd {
 namespace {
 
 double bytes_of(const Tile& tile, std::int64_t samples, std::int64_t channels) {
-  return 4.0 * static_cast<double>(samples * channels * tile.box.volume());
+  return static_cast<double>(dtype_size(tile.type) * samples * channels * tile.box.volume());
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ void Compiler::emit_input() {
     const std::int64_t numbers = plan_.samples.count * plan_.input.shape.channels * plan_.input.own.volume();
     emit({.kind = StepKind::load_input,
           .touches = {plan_.input.tile.buffer},
-          .bytes = 6.0 * static_cast<double>(numbers)});  // of 16 bits each
+          .bytes = static_cast<double>((2 + dtype_size(plan_.input.tile.type)) * numbers)});  // of 16 bits each
   }
   publish(network_input);
 }
@@ -44,8 +44,8 @@ void Compiler::publish(StageId id) {
   if (!taker.margins.anyone) return;
   const bool alone = at.shape.channels == taker.stage().in.channels;
   const std::string name = taker.stage().name + " halo" + (alone ? "" : " of " + at.name);
-  at.arrival = start_exchange({name, plan_.samples.count, at.shape.channels, fill_phases(taker.margins, at.home)},
-                              Phase::forward);
+  at.arrival = start_exchange(
+      {name, plan_.samples.count, at.shape.channels, fill_phases(taker.margins, at.home), at.type}, Phase::forward);
 }
 
 /// Waits for what stage i reads: margins where it takes them, own voxels only where they come from elsewhere.
@@ -72,7 +72,7 @@ void Compiler::copy_region(const std::string& name, std::int64_t channels, const
         .unit = static_cast<int>(plan_.copies.size()) - 1,
         .phase = phase,
         .touches = {from.buffer, to.buffer},
-        .bytes = 8.0 * static_cast<double>(plan_.samples.count * channels * region.volume())});
+        .bytes = static_cast<double>(2 * dtype_size(from.type) * plan_.samples.count * channels * region.volume())});
 }
 
 void Compiler::emit_convolution(std::size_t stage) {
@@ -91,6 +91,7 @@ void Compiler::emit_convolution(std::size_t stage) {
     desc.stride = window.stride;
     desc.input_gradient = at.input_gradient.buffer >= 0;
     desc.training = training();
+    desc.precision = options_.precision;
     desc.direct = options_.direct_convolutions;
     for (int i = 0; i < 3; ++i) {
       const std::int64_t x = at.input.box.lo[i];
@@ -106,9 +107,10 @@ void Compiler::emit_convolution(std::size_t stage) {
   unit.y = out.home.buffer;
   unit.dx = at.input_gradient.buffer;
   unit.dy = out.gradient.buffer;
-  unit.bytes = bytes_of(at.input, plan_.samples.count, layer.in.channels) +
-               bytes_of(out.home, plan_.samples.count, layer.out.channels) +
-               4.0 * static_cast<double>(layer.in.channels * layer.out.channels * window.kernel.volume());
+  unit.bytes =
+      bytes_of(at.input, plan_.samples.count, layer.in.channels) +
+      bytes_of(out.home, plan_.samples.count, layer.out.channels) +
+      static_cast<double>(dtype_size(at.input.type) * layer.in.channels * layer.out.channels * window.kernel.volume());
   at.unit = static_cast<int>(plan_.convolutions.size());
   plan_.convolutions.push_back(unit);
   if (idle()) return;
@@ -131,7 +133,8 @@ void Compiler::emit_upsample(std::size_t stage) {
                              .in_extent = at.stage().in.extent,
                              .src = at.input.layout(),
                              .out = own_box(at.placed.out).intersect(out.home.box),
-                             .dst = out.home.layout()},
+                             .dst = out.home.layout(),
+                             .type = out.type},
                     .x = at.input.buffer,
                     .y = out.home,
                     .dx = at.input_gradient.buffer,
@@ -178,8 +181,8 @@ void Compiler::emit_copy(std::size_t stage) {
   Box local;
   auto phases = reshard_phases({at.placed.in, at.placed.out, held, wanted}, options_.grid.spatial(), place_, from.home,
                                out.home, false, &local);
-  out.arrival =
-      start_exchange({layer.name, plan_.samples.count, layer.out.channels, std::move(phases)}, Phase::forward);
+  out.arrival = start_exchange({layer.name, plan_.samples.count, layer.out.channels, std::move(phases), out.type},
+                               Phase::forward);
   out.arrives_whole = true;
   copy_region(layer.name, layer.out.channels, from.home, out.home, local, false, false, Phase::forward);
 }
@@ -188,7 +191,11 @@ void Compiler::emit_dense(std::size_t stage) {
   StageState& at = stages_[stage];
   const Stage& layer = at.stage();
   DenseUnit unit{.name = layer.name,
-                 .desc = {plan_.samples.count, layer.in.channels, layer.out.channels, training()},
+                 .desc = {.samples = plan_.samples.count,
+                          .in_features = layer.in.channels,
+                          .out_features = layer.out.channels,
+                          .training = training(),
+                          .precision = options_.precision == Precision::tf32 ? Precision::tf32 : Precision::f32},
                  .weight = parameter(*layer.node),
                  .x = at.input.buffer,
                  .y = output_of(stage).home.buffer,
@@ -210,6 +217,7 @@ void Compiler::emit_flatten(std::size_t stage) {
   const Stage& layer = at.stage();
   FlattenUnit unit{.name = layer.name,
                    .shape = {plan_.samples.count, layer.in.channels, layer.in.extent},
+                   .type = input_of(stage).type,
                    .x = input_of(stage).home.buffer,
                    .y = output_of(stage).home.buffer,
                    .dy = output_of(stage).gradient.buffer};
@@ -219,7 +227,7 @@ void Compiler::emit_flatten(std::size_t stage) {
   emit({.kind = StepKind::flatten_forward,
         .unit = at.unit,
         .touches = {unit.x, unit.y},
-        .bytes = 8.0 * static_cast<double>(unit.shape.elements())});
+        .bytes = static_cast<double>((4 + dtype_size(unit.type)) * unit.shape.elements())});
 }
 
 void Compiler::emit_loss(std::size_t stage) {
@@ -230,6 +238,7 @@ void Compiler::emit_loss(std::size_t stage) {
   const Tile& prediction = input_of(stage).home;
   const std::int64_t elements = plan_.samples.count * at.stage().in.channels * prediction.box.volume();
   LossUnit unit{.name = at.stage().name,
+                .type = prediction.type,
                 .prediction = prediction.buffer,
                 .target = buffer("target", 4 * elements),
                 .elements = elements,
@@ -242,7 +251,7 @@ void Compiler::emit_loss(std::size_t stage) {
     emit({.kind = StepKind::loss,
           .unit = at.unit,
           .touches = {unit.prediction, unit.target},
-          .bytes = 8.0 * static_cast<double>(elements)});
+          .bytes = static_cast<double>((4 + dtype_size(unit.type)) * elements)});
   }
   const int start = emit({.kind = StepKind::loss_sum_start, .unit = at.unit, .message_bytes = 8});
   if (!training()) emit({.kind = StepKind::loss_sum_wait, .unit = at.unit, .start = start});
@@ -253,7 +262,8 @@ void Compiler::emit_segmentation(std::size_t stage, const SegmentationLoss& loss
   StageState& at = stages_[stage];
   const Tile& prediction = input_of(stage).home;
   SegmentationUnit unit{.name = at.stage().name,
-                        .desc = {.samples = plan_.samples.count,
+                        .desc = {.type = prediction.type,
+                                 .samples = plan_.samples.count,
                                  .voxels = prediction.box.volume(),
                                  .classes = at.stage().in.channels,
                                  .class_weights = loss.class_weights,
@@ -268,8 +278,8 @@ void Compiler::emit_segmentation(std::size_t stage, const SegmentationLoss& loss
   const std::int64_t sums = 8 * segmentation_sum_count(unit.desc, plan_.batch);
   at.unit = static_cast<int>(plan_.segmentations.size());
   plan_.segmentations.push_back(std::move(unit));
-  const double logits =
-      4.0 * static_cast<double>(plan_.samples.count * prediction.box.volume() * at.stage().in.channels);
+  const double logits = static_cast<double>(dtype_size(prediction.type) * plan_.samples.count *
+                                            prediction.box.volume() * at.stage().in.channels);
   if (!idle()) emit({.kind = StepKind::segmentation_sums, .unit = at.unit, .touches = touches, .bytes = logits});
   const int start = emit({.kind = StepKind::segmentation_start, .unit = at.unit, .message_bytes = sums});
   emit({.kind = StepKind::segmentation_wait, .unit = at.unit, .start = start});

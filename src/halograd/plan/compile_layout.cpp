@@ -24,6 +24,7 @@ void Compiler::lay_out_stages() {
                         .readers = readers.of(id),
                         .joins = input ? placement.input_joins : state(id).placed.joins});
   }
+  find_types();
   find_wanted_gradients();
   for (StageId id = static_cast<StageId>(stages.size()) - 1; id >= network_input; --id) {
     lay_out_tensor(id);
@@ -31,6 +32,17 @@ void Compiler::lay_out_stages() {
   }
   lay_out_ends();
   describe_placements();
+}
+
+/// The dense head computes in f32, from where it is flattened on.
+void Compiler::find_types() {
+  tensor(network_input).type = activation_type(options_.precision);
+  for (StageId id = 0; id < static_cast<StageId>(stages_.size()); ++id) {
+    const Stage& stage = state(id).stage();
+    const DType taken = tensor(stage.inputs.front()).type;
+    const bool head = stage.kind == StageKind::flatten || stage.kind == StageKind::dense;
+    tensor(id).type = head ? DType::f32 : taken;
+  }
 }
 
 /// What has neither parameters below it nor an input whose gradient was asked for needs no backward pass.
@@ -79,9 +91,9 @@ bool Compiler::works_in_place(StageId id) const {
 void Compiler::lay_out_tensor(StageId id) {
   Tensor& at = tensor(id);
   if (!at.joins) {
-    at.home = tile(id == network_input ? "input" : at.name + ".y", at.shape.channels, own_box(at.partition));
+    at.home = tile(id == network_input ? "input" : at.name + ".y", at.type, at.shape.channels, own_box(at.partition));
     if (!at.wants_gradient) return;
-    at.gradient = works_in_place(id) ? at.home : tile(at.name + ".dy", at.shape.channels, at.home.box);
+    at.gradient = works_in_place(id) ? at.home : tile(at.name + ".dy", at.type, at.shape.channels, at.home.box);
     return;
   }
   const Reader last = at.readers.back();
@@ -106,9 +118,10 @@ void Compiler::lay_out_tensor(StageId id) {
 void Compiler::take_buffer(StageState& state) {
   const Stage& stage = state.stage();
   if (!takes_own_buffer(stage.kind) || stage.kind == StageKind::concatenation) return;
-  state.input = tile(stage.name + ".x", stage.in.channels, state.margins.wide);
-  if (tensor(stage.inputs.front()).wants_gradient) {
-    state.input_gradient = tile(stage.name + ".dx", stage.in.channels, state.margins.wide);
+  const Tensor& input = tensor(stage.inputs.front());
+  state.input = tile(stage.name + ".x", input.type, stage.in.channels, state.margins.wide);
+  if (input.wants_gradient) {
+    state.input_gradient = tile(stage.name + ".dx", input.type, stage.in.channels, state.margins.wide);
   }
 }
 
@@ -124,7 +137,7 @@ void Compiler::lay_out_ends() {
   const bool loss = last.stage().kind == StageKind::loss;
   const Tensor& output = loss ? input_of(stages_.size() - 1) : tensors_.back();
   const Site site(output.partition, options_.grid.spatial(), place_);
-  plan_.output = {network_.output(), output.partition.box(site.part()), site.leads(), output.home.buffer};
+  plan_.output = {network_.output(), output.partition.box(site.part()), output.type, site.leads(), output.home.buffer};
   pinned_.push_back(output.home.buffer);
 }
 

@@ -12,6 +12,7 @@ Compiler::Compiler(const Network& network, const CompileOptions& options) : netw
   plan_.batch = options.batch;
   plan_.mode = options.mode;
   plan_.scope = options.scope;
+  plan_.precision = options.precision;
   const GridPlace at = options.grid.place(options.rank);
   place_ = at.place;
   plan_.samples = group_samples(options.batch, options.grid.data, at.group);
@@ -67,8 +68,8 @@ BufferId Compiler::buffer(const std::string& name, std::int64_t bytes) {
   return static_cast<BufferId>(plan_.buffers.size()) - 1;
 }
 
-Tile Compiler::tile(const std::string& name, std::int64_t channels, const Box& box) {
-  return {buffer(name, 4 * plan_.samples.count * channels * box.volume()), box, channels, 0};
+Tile Compiler::tile(const std::string& name, DType type, std::int64_t channels, const Box& box) {
+  return {buffer(name, dtype_size(type) * plan_.samples.count * channels * box.volume()), box, channels, 0, type};
 }
 
 Box Compiler::own_box(const Partition& partition) const {

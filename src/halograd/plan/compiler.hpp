@@ -17,6 +17,7 @@ struct CompileOptions {
   std::int64_t batch = 1;  ///< global; need not divide by the groups
   Mode mode = Mode::train;
   StatisticsScope scope = StatisticsScope::global;
+  Precision precision = Precision::f32;
   bool direct_convolutions = false;          ///< see Conv3dDesc::direct
   bool input_gradient = false;               ///< also the gradient of the network's input (for tests and saliency)
   std::optional<Partition> input_partition;  ///< default: Partition::even on multiples of the total stride

@@ -14,6 +14,7 @@ struct Tensor {
   std::string name;
   GlobalShape shape;
   Partition partition;
+  DType type = DType::f32;
   Tile home;                       ///< where it lies
   Tile gradient;                   ///< laid out as `home`; may be `home` itself; no buffer where nobody wants it
   std::vector<Reader> readers{};   ///< the stages that take it, in order
@@ -53,7 +54,7 @@ private:
   void lay_out_parameters();
   Partition input_partition() const;
   BufferId buffer(const std::string& name, std::int64_t bytes);
-  Tile tile(const std::string& name, std::int64_t channels, const Box& box);
+  Tile tile(const std::string& name, DType type, std::int64_t channels, const Box& box);
   Box own_box(const Partition& partition) const;
   int parameter(NodeId node) const;
   bool training() const { return options_.mode == Mode::train; }
@@ -64,6 +65,7 @@ private:
   StageState make_state(PlacedStage placed) const;
   void lay_out_tensor(StageId id);
   void take_buffer(StageState& state);
+  void find_types();
   void find_wanted_gradients();
   bool is_taken_once(StageId id) const;
   bool works_in_place(StageId id) const;
@@ -86,7 +88,7 @@ private:
   void emit_chain(std::size_t stage);
   ChainUnit make_chain_unit(std::size_t stage);
   void add_norm(std::size_t stage, ChainUnit& unit);
-  FaceTiles face_tiles(const std::string& name, std::int64_t channels, const Neighbourhood& at, bool inside);
+  FaceTiles face_tiles(const std::string& name, const ChainDesc& desc, const Neighbourhood& at, bool inside);
   int start_faces(std::size_t stage, ChainUnit& unit);
   void emit_statistics(std::size_t stage, ChainUnit& unit);
   void emit_chain_part(std::size_t stage, const ChainUnit& unit, std::size_t part);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "halograd/core/types.hpp"
 #include "halograd/tensor/layout.hpp"
 #include "halograd/tensor/partition.hpp"
 #include "halograd/tensor/process_grid.hpp"
@@ -18,9 +19,11 @@ struct Tile {
   BufferId buffer = -1;
   Box box;                  ///< that the buffer has room for
   std::int64_t pitch = 0;   ///< channels of the buffer
-  std::int64_t offset = 0;  ///< of the tensor's first channel
+  std::int64_t offset = 0;  ///< of the tensor's first channel, in elements
+  DType type = DType::f32;
 
   [[nodiscard]] VoxelLayout layout() const { return {box, pitch}; }
+  [[nodiscard]] std::int64_t offset_bytes() const { return offset * dtype_size(type); }
   friend bool operator==(const Tile&, const Tile&) = default;
 };
 
@@ -55,8 +58,11 @@ struct ExchangePlan {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
   std::vector<std::vector<Transfer>> phases;
+  DType type = DType::f32;
 
-  [[nodiscard]] std::int64_t message_bytes(const Box& box) const { return 4 * samples * channels * box.volume(); }
+  [[nodiscard]] std::int64_t message_bytes(const Box& box) const {
+    return dtype_size(type) * samples * channels * box.volume();
+  }
   [[nodiscard]] std::int64_t bytes_sent() const;
 };
 

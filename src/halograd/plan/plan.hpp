@@ -70,8 +70,7 @@ struct ChainUnit {
   Tile dout;
   Tile dy;  ///< may be y; no buffer where nothing below needs it
   BufferId argmax = no_buffer;
-  BufferId statistics =
-      no_buffer;  ///< of each set: f64 [2,C] moments or sums, then f32 [2,C] mean and inverse deviation
+  BufferId statistics = no_buffer;  ///< see StatisticsBuffer
   FaceTiles faces;
   FaceTiles dfaces;
   FaceTiles received;
@@ -80,6 +79,23 @@ struct ChainUnit {
 
   /// How many means there are of each channel.
   [[nodiscard]] std::int64_t statistics_sets() const { return desc.per_sample ? desc.samples : 1; }
+};
+
+/// Where a chain's statistics lie in its buffer: [values] each, with a value for every channel (of every sample, where
+/// those have statistics of their own).
+struct StatisticsBuffer {
+  std::int64_t values = 0;
+
+  // f64, in numbers from the buffer's start
+  [[nodiscard]] std::int64_t moments() const { return 0; }  ///< [2, values]; backward: Σ dz and Σ dz·ẑ
+  [[nodiscard]] std::int64_t sums() const {
+    return 2 * values;
+  }  ///< [2, values]: means and variances while they
+     ///< are summed; backward: NormGradient's
+  // f32, in numbers from the buffer's start
+  [[nodiscard]] std::int64_t mean() const { return 8 * values; }
+  [[nodiscard]] std::int64_t inverse_deviation() const { return 9 * values; }
+  [[nodiscard]] std::int64_t bytes() const { return 40 * values; }
 };
 
 struct UpsampleUnit {
@@ -104,13 +120,15 @@ struct DenseUnit {
 struct FlattenUnit {
   std::string name;
   LocalShape shape;
-  BufferId x = no_buffer;  ///< backward: dx is written over it
+  DType type = DType::f32;  ///< of x; y is f32
+  BufferId x = no_buffer;   ///< backward: dx is written over it
   BufferId y = no_buffer;
   BufferId dy = no_buffer;
 };
 
 struct LossUnit {
   std::string name;
+  DType type = DType::f32;          ///< of the prediction and its gradient
   BufferId prediction = no_buffer;  ///< training: its gradient is written over it
   BufferId target = no_buffer;
   std::int64_t elements = 0;   ///< local
@@ -126,9 +144,9 @@ struct SegmentationUnit {
   bool contributes = true;          ///< to the sum over ranks
 };
 
-/// What the network takes: own voxels go into `tile` ([N, tile.box, C] f32), which may hold margins too. Its box
-/// depends on network, grid and input partition alone, so that plans of every mode and batch can take it from the same
-/// place.
+/// What the network takes: own voxels go into `tile` ([N, tile.box, C] of its type), which may hold margins too. Its
+/// box depends on network, grid and input partition alone, so that plans of every mode and batch can take it from the
+/// same place.
 struct InputUnit {
   GlobalShape shape;
   Box own;
@@ -137,10 +155,11 @@ struct InputUnit {
   BufferId labels = no_buffer;  ///< [N, own] bytes, beside the input, where the loss is on labels
 };
 
-/// What it gives: the prediction (before the loss) on this rank, [N, own, C] f32.
+/// What it gives: the prediction (before the loss) on this rank, [N, own, C].
 struct OutputUnit {
   GlobalShape shape;
   Box own;
+  DType type = DType::f32;
   bool leads = true;  ///< of the ranks that hold this box of these samples, the one to report it
   BufferId buffer = no_buffer;
 };
@@ -246,6 +265,7 @@ struct Plan {
   SampleRange samples;     ///< this rank's group's share of it
   Mode mode = Mode::train;
   StatisticsScope scope = StatisticsScope::global;
+  Precision precision = Precision::f32;
 
   std::vector<Step> steps;
   std::vector<BufferPlan> buffers;

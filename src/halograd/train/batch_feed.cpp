@@ -13,6 +13,7 @@ InputSlots input_slots(Executor& executor, const InputUnit& input) {
   return {input.own,
           input.tile.box,
           {executor.input_slot(0), executor.input_slot(1)},
+          input.tile.type,
           {executor.label_slot(0), executor.label_slot(1)}};
 }
 
@@ -26,7 +27,7 @@ std::int64_t loader_bytes(const Plan& plan) {
 LoaderOptions loader_options(const Executor& executor, const Plan& plan, const FeedOptions& options,
                              std::uint64_t seed) {
   LoaderOptions loader{.grid = executor.options().grid,
-                       .backend = executor.options().backend,
+                       .device = executor.device(),
                        .transform = options.transform,
                        .labels = options.labels,
                        .augment = options.augment,

@@ -72,7 +72,7 @@ struct TrainConfig {
 struct ParallelConfig {
   std::string grid = "1x1x1";
   std::string batch_norm_statistics = "global";
-  std::string backend = "cpu";
+  std::string device = "auto";
   std::string convolutions = "fast";  ///< or "direct": none that trade rounding for speed
   friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };

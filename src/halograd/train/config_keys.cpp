@@ -38,12 +38,10 @@ ConfigCheck<double> check_number(std::string right, std::function<bool(double)> 
   };
 }
 
-ConfigCheck<std::string> one_of(std::vector<std::string> built, std::vector<std::string> planned = {}) {
-  return [built = std::move(built), planned = std::move(planned)](const std::string& value) -> std::string {
-    if (std::ranges::find(built, value) != built.end()) return "";
-    const std::string names = fmt::format("\"{}\"", fmt::join(built, "\" or \""));
-    if (std::ranges::find(planned, value) == planned.end()) return names;
-    return fmt::format("{} (\"{}\" is not built yet)", names, value);
+ConfigCheck<std::string> one_of(std::vector<std::string> names) {
+  return [names = std::move(names)](const std::string& value) -> std::string {
+    if (std::ranges::find(names, value) != names.end()) return "";
+    return fmt::format("\"{}\"", fmt::join(names, "\" or \""));
   };
 }
 
@@ -178,7 +176,7 @@ std::vector<ConfigKey> make_keys() {
       train("optimizer", &T::optimizer, "\"adam\" or \"sgd\"", one_of({"adam", "sgd"})),
       train("momentum", &T::momentum, "of sgd", below_1),
       train("seed", &T::seed, "of initial weights, dropout and the samples' order", at_least(0)),
-      train("precision", &T::precision, "of the convolutions", one_of({"f32"}, {"tf32", "bf16"})),
+      train("precision", &T::precision, "\"f32\", \"bf16\", or \"tf32\" (GPUs only)", one_of({"f32", "tf32", "bf16"})),
       train("checkpoint_every_epochs", &T::checkpoint_every_epochs, "0: not by epochs", at_least(0)),
       train("checkpoint_every_steps", &T::checkpoint_every_steps, "0: not by steps", at_least(0)),
       train("checkpoints_kept", &T::checkpoints_kept, "besides the first and the best on validation", at_least(1)),
@@ -189,7 +187,8 @@ std::vector<ConfigKey> make_keys() {
                one_of({"global", "spatial"})),
       parallel("convolutions", &P::convolutions,
                "\"fast\", or \"direct\": none that round more to be faster (Winograd)", one_of({"fast", "direct"})),
-      parallel("backend", &P::backend, "the kernels: \"cpu\" or \"reference\"", one_of({"cpu", "reference"})),
+      parallel("device", &P::device, "\"cuda\", \"cpu\", \"auto\": GPUs where there are any, or \"reference\": plain loops",
+               one_of({"auto", "cpu", "cuda", "reference"})),
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/exec/choose_device.hpp"
 #include "halograd/models/cosmoflow.hpp"
 #include "halograd/models/unet3d.hpp"
 
@@ -93,12 +94,20 @@ Network build_network(const ModelConfig& model) {
 ExecutorOptions executor_options(const Config& config, std::int64_t ranks) {
   const bool adam = config.train.optimizer == "adam";
   return {.grid = ProcessGrid::parse(config.parallel.grid, ranks),
-          .backend = config.parallel.backend == "reference" ? Backend::reference : Backend::cpu,
+          .precision = config.train.precision == "bf16"   ? Precision::bf16
+                       : config.train.precision == "tf32" ? Precision::tf32
+                                                          : Precision::f32,
           .statistics =
               config.parallel.batch_norm_statistics == "spatial" ? StatisticsScope::spatial : StatisticsScope::global,
           .optimizer = {.kind = adam ? OptimizerKind::adam : OptimizerKind::sgd, .momentum = config.train.momentum},
           .seed = static_cast<std::uint64_t>(config.train.seed),
           .direct_convolutions = config.parallel.convolutions == "direct"};
+}
+
+ExecutorOptions executor_options(const Config& config, const Communicator& world) {
+  ExecutorOptions options = executor_options(config, world.size());
+  options.device = choose_device(config.parallel.device, world);
+  return options;
 }
 
 DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape) {

@@ -19,7 +19,11 @@ Config load_same_config(const Communicator& world, const std::filesystem::path& 
 Network build_network(const ModelConfig& model);
 
 /// How [parallel] and [train] want it run on `ranks` ranks. Throws UsageError where the grid does not divide them.
+/// On processors: for plans that nobody runs.
 ExecutorOptions executor_options(const Config& config, std::int64_t ranks);
+/// Collective. Likewise, on the device that each rank of `world` computes with. Throws ResourceError where it can't be
+/// used.
+ExecutorOptions executor_options(const Config& config, const Communicator& world);
 
 /// The samples that [data] describes, for a network that takes `shape`.
 DatasetOptions dataset_options(const DataConfig& data, const GlobalShape& shape);

@@ -53,8 +53,8 @@ std::string dice_text(const nlohmann::ordered_json& metrics) {
   return dice == metrics.end() || dice->is_null() ? "" : fmt::format(", mean Dice {:.3f}", dice->get<double>());
 }
 
-ExecutorOptions trainer_options(const Config& config, std::int64_t ranks) {
-  ExecutorOptions options = executor_options(config, ranks);
+ExecutorOptions trainer_options(const Config& config, const Communicator& world) {
+  ExecutorOptions options = executor_options(config, world);
   options.input_slots = 2;
   return options;
 }
@@ -75,7 +75,7 @@ Trainer::Trainer(const Communicator& world, const Config& config, const TrainerO
       directory_(options.run_directory),
       network_(build_network(config.model)),
       dataset_(Dataset::open(world, dataset_options(config.data, network_.input()))),
-      executor_(network_, world, trainer_options(config, world.size())),
+      executor_(network_, world, trainer_options(config, world)),
       batches_per_epoch_(
           Sampler(dataset_.samples(Split::train), {.batch = config.train.batch_size}).batches_per_epoch()),
       store_(directory_.checkpoints(), config.train.checkpoints_kept) {
@@ -127,6 +127,7 @@ std::string Trainer::load_beginning(const std::string& checkpoint) {
 void Trainer::load_state(const std::string& file) {
   load_arrays(world_, file, training_arrays(executor_.parameters(), executor_.optimizer()), &state_);
   executor_.parameters().changed();
+  executor_.optimizer().to_device();
   executor_.optimizer().set_steps(state_.optimizer_steps);
   epoch_loss_sum_ = state_.values["epoch_loss_sum"];
   epoch_samples_ = state_.batch * config_.train.batch_size;
@@ -298,6 +299,8 @@ void Trainer::set_aside_untried() {
 void Trainer::write_checkpoint(bool best) {
   progress_.pause();
   agree(world_, [&] {
+    executor_.parameters().to_host();
+    executor_.optimizer().to_host();
     const std::vector<NamedArray> arrays = training_arrays(executor_.parameters(), executor_.optimizer());
     if (!all_finite(arrays)) throw not_finite("a weight", "not finite");
     if (!leads()) return;

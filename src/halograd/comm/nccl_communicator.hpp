@@ -1,0 +1,39 @@
+#pragma once
+
+#include "halograd/comm/communicator.hpp"
+#include "halograd/device/device.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace halograd {
+
+/// One message of NcclCommunicator::exchange, to or from memory of the device.
+struct DeviceMessage {
+  int rank = 0;
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// Ranks that talk from GPU to GPU. Calls list their work on a queue of the rank's device and return; all ranks make
+/// the same calls in the same order. Throws ResourceError with NCCL's words where it fails.
+class NcclCommunicator {
+public:
+  virtual ~NcclCommunicator() = default;
+  /// Sends and receives all at once. Messages between two ranks pair up in the order of their lists.
+  virtual void exchange(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
+                        const Queue& queue) = 0;
+  /// Sums over all ranks, in place; the same bits on every rank.
+  virtual void sum(float* values, std::int64_t count, const Queue& queue) = 0;
+  virtual void sum(double* values, std::int64_t count, const Queue& queue) = 0;
+};
+
+/// Whether NCCL is built in.
+bool nccl_available();
+/// Collective. For the ranks of a communicator, whose GPUs are all different ones. Throws ResourceError on all ranks
+/// where it fails on any.
+std::shared_ptr<NcclCommunicator> make_nccl_communicator(const Communicator& communicator, const Device& device);
+
+}  // namespace halograd

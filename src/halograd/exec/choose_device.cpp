@@ -1,0 +1,19 @@
+#include "halograd/exec/choose_device.hpp"
+
+#include "halograd/device/cuda_device.hpp"
+
+namespace halograd {
+
+Device choose_device(const std::string& name, const Communicator& world) {
+  if (name == "cpu") return Backend::cpu;
+  if (name == "reference") return Backend::reference;
+  const auto gpus = static_cast<int>(cuda_devices().size());
+  // A rank without a GPU must not compute on its processor while the others wait for it all the time.
+  const bool everywhere = world.all_reduce_max(std::int64_t{gpus == 0 ? 1 : 0}) == 0;
+  if (name == "auto" && !everywhere) return Backend::cpu;
+  Device device;
+  agree(world, [&] { device = open_cuda_device(gpus == 0 ? 0 : world.rank_on_node() % gpus); });
+  return device;
+}
+
+}  // namespace halograd
