@@ -5,6 +5,7 @@
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/optim/schedule.hpp"
+#include "halograd/train/algorithm_file.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -81,6 +82,7 @@ Trainer::Trainer(const Communicator& world, const Config& config, const TrainerO
       store_(directory_.checkpoints(), config.train.checkpoints_kept) {
   if (batches_per_epoch_ == 0)
     throw DataError("{}: no sample is left for training: data.split gives it none", config.data.path);
+  if (options_.resume) load_algorithms(world_, directory_.algorithms());
   for (const auto& [mode, split] :
        {std::pair{Mode::evaluate, Split::validation}, {Mode::evaluate, Split::test}, {Mode::train, Split::train}}) {
     const std::int64_t batch = std::min(config.train.batch_size, samples_in(split));
@@ -107,6 +109,7 @@ void Trainer::open_run() {
     if (!beginning.empty()) log::info(beginning);
     begin_metrics(arena_bytes);
   });
+  save_algorithms(world_, directory_.algorithms());
   if (leads()) progress_ = Progress(ProgressOptions::standard());
 }
 
