@@ -168,13 +168,13 @@ void Trainer::begin_metrics(std::int64_t arena_bytes) {
   const auto count = [](std::int64_t number, const char* what) {
     return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
   };
-  log::info("{} {}: {} parameters, {}, grid {} with {}, {} a rank, {} of activations{}", config_.model.name,
+  const bool on_processor = executor_.queue().works_at_once();
+  const std::string way = !on_processor ? executor_.transport() : world_.uses_shared_memory() ? "shared memory" : "MPI";
+  log::info("{} {}: {} parameters, {}, grid {} with {}, {} a rank, {} on {}, {} of activations{}", config_.model.name,
             config_.model.width, network_.trainable_parameters(), count(samples_in(Split::train), "training sample"),
             grid.spatial_name(), count(grid.data, "data-parallel group"), count(thread_count(), "thread"),
-            format_bytes(static_cast<double>(arena_bytes)),
-            world_.size() == 1            ? ""
-            : world_.uses_shared_memory() ? ", messages by shared memory"
-                                          : ", messages by MPI");
+            config_.train.precision, executor_.device().name(), format_bytes(static_cast<double>(arena_bytes)),
+            world_.size() == 1 ? "" : ", messages by " + way);
 }
 
 bool Trainer::done() const {
