@@ -25,4 +25,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/halograd-config.cmake.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/halograd-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/halograd-config.cmake ${PROJECT_BINARY_DIR}/halograd-config-version.cmake
               ${PROJECT_SOURCE_DIR}/cmake/HalogradDependencies.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/HalogradCudaLibraries.cmake
         DESTINATION ${package_dir})

@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/install-packages.sh build test check
 files=("$@")
 if [[ ${#files[@]} -eq 0 ]]; then
-  mapfile -t files < <(find src tests examples -name '*.cpp' -o -name '*.hpp' -o -name '*.inc' | sort)
+  mapfile -t files < <(find src tests examples -name '*.cpp' -o -name '*.hpp' -o -name '*.inc' \
+    -o -name '*.cu' -o -name '*.cuh' | sort)
 fi
 clang-format --dry-run -Werror "${files[@]}"
 echo "clang-format: ${#files[@]} files are well-formed"

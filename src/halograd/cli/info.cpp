@@ -2,13 +2,16 @@
 #include "halograd/cli/output.hpp"
 #include "halograd/cli/processor.hpp"
 #include "halograd/comm/mpi_version.hpp"
+#include "halograd/comm/nccl_version.hpp"
 #include "halograd/core/memory.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/core/version.hpp"
 #include "halograd/data/hdf5_version.hpp"
 #include "halograd/data/synthetic/fftw_version.hpp"
+#include "halograd/device/cuda_version.hpp"
 #include "halograd/kernels/cpu/onednn_version.hpp"
+#include "halograd/kernels/cuda/versions.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,6 +33,9 @@ std::string info_text(const Communicator& world) {
       {"MPI", comm::mpi_version()},
       {"HDF5", hdf5_version()},
       {"FFTW", fftw_version()},
+      {"CUDA", cuda_versions()},
+      {"CUDA libraries", cuda::cuda_library_versions()},
+      {"NCCL", comm::nccl_version()},
       {"processor", processor.model.empty() ? "unknown" : processor.model},
       {"features", fmt::format("{}", fmt::join(processor.features, " "))},
       {"threads", fmt::format("{} a rank", thread_count())},

@@ -1,0 +1,61 @@
+# HALOGRAD_CUDA: AUTO (the CUDA backend is built where everything it needs is found), ON (or fail) or OFF.
+# Sets HALOGRAD_WITH_CUDA, which alone decides between CUDA sources and their stubs.
+set(HALOGRAD_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (where CUDA, cuDNN and NCCL are found), ON or OFF")
+set_property(CACHE HALOGRAD_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(HALOGRAD_WITH_CUDA OFF)
+string(TOUPPER "${HALOGRAD_CUDA}" cuda_wanted)
+
+if(cuda_wanted STREQUAL "AUTO" OR HALOGRAD_CUDA)
+  include(HalogradCudaLibraries)
+  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+    # nvcc uses one host compiler for the device's sources and the rest of the program, unless told another.
+    if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
+      set(ENV{CUDAHOSTCXX} ${CMAKE_CXX_COMPILER})
+    endif()
+    if(NOT DEFINED ENV{CUDACXX})
+      set(ENV{CUDACXX} ${CUDAToolkit_NVCC_EXECUTABLE})
+    endif()
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(NOT CMAKE_CUDA_COMPILER)
+      list(APPEND HALOGRAD_CUDA_MISSING
+           "a working CUDA compiler ($ENV{CUDACXX} with $ENV{CUDAHOSTCXX}; see CMakeFiles/CMakeError.log)")
+      unset(CMAKE_CUDA_COMPILER CACHE)
+    endif()
+  endif()
+  list(JOIN HALOGRAD_CUDA_MISSING "\n  " cuda_missing)
+  if(NOT HALOGRAD_CUDA_MISSING)
+    set(HALOGRAD_WITH_CUDA ON)
+  elseif(cuda_wanted STREQUAL "AUTO")
+    message(STATUS "CUDA backend: off; not found:\n  ${cuda_missing}")
+  else()
+    message(FATAL_ERROR "HALOGRAD_CUDA is ON, but these are missing:\n  ${cuda_missing}")
+  endif()
+endif()
+
+if(HALOGRAD_WITH_CUDA)
+  # Compute capability 7.0 (from CUDA 13 on 7.5, its oldest), 8.0, 9.0 and 10.0; the last also as PTX for later ones.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+    if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
+      set(CMAKE_CUDA_ARCHITECTURES "75-real;80-real;90-real;100")
+    elseif(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+      set(CMAKE_CUDA_ARCHITECTURES "70-real;80-real;90-real;100")
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES "70-real;80-real;90")
+    endif()
+  endif()
+  enable_language(CUDA)
+  # These would fail the compiler's check if they came before it.
+  set(CMAKE_CUDA_STANDARD 20)
+  # CMake 3.25 does not know yet that nvcc has it.
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  endif()
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_EXTENSIONS OFF)
+  # The libraries name the run-time library among what they link.
+  set(CMAKE_CUDA_RUNTIME_LIBRARY None)
+  # The host compiler's own folders must keep their place: named once more, they would hide the standard library's.
+  list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
+  message(STATUS "CUDA backend: on; CUDA ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+endif()
