@@ -80,13 +80,14 @@ struct CellInput {
 template <int N, int width, typename T>
 constexpr CellInput<T, N, width> load_cell(const BackwardArgs<T>& args, const Cell& cell, std::int32_t channel) {
   CellInput<T, N, width> input;
-  for (int i = 0; i < width; ++i) {
-    const Point at{cell.at.d, cell.at.h, cell.at.w + i};
-    input.inside[i] = at.w >= args.work.box.lo.w && at.w < args.work.box.hi.w;
+  const std::int64_t offset = args.geometry.src.offset(cell.n, cell.at) + channel;
+  unrolled<width>([&](auto i) {
+    const std::int32_t w = cell.at.w + i;
+    input.inside[i] = w >= args.work.box.lo.w && w < args.work.box.hi.w;
     if (input.inside[i] && reads_y(args.geometry)) {
-      input.y[i] = load_packet<N>(args.y + args.geometry.src.offset(cell.n, at) + channel);
+      input.y[i] = load_packet<N>(args.y + offset + i * args.geometry.src.pitch);
     }
-  }
+  });
   return input;
 }
 
@@ -97,7 +98,7 @@ struct BackwardData {
   using Shared = ChannelTable;
   using Thread = PlainThread;
   static constexpr int threads = block_threads;
-  static constexpr int blocks_per_processor = 3;
+  static constexpr int blocks_per_processor = Gather::blocks_per_processor;
   static constexpr int width = Gather::width;
 
   template <typename Team>
@@ -118,22 +119,20 @@ private:
       const auto input = load_cell<N, width>(args, cell, stand.channel);
       Lanes<N> da[width];
       Gather::run(args.geometry, args.from, cell.n, cell.at, stand.channel, da);
-      for (int i = 0; i < width; ++i) {
-        if (!input.inside[i]) continue;
+      T* const to = args.dy + args.geometry.src.offset(cell.n, cell.at) + stand.channel;
+      unrolled<width>([&](auto i) {
+        if (!input.inside[i]) return;
         const Point at{cell.at.d, cell.at.h, cell.at.w + i};
         if (args.any_received) add_received(args.geometry, args.received, cell.n, at, stand.channel, da[i]);
-        write(args, table, stand, cell.n, at, input.y[i], da[i]);
-      }
+        write(args.geometry, table, stand.column * N, input.y[i], da[i], to + i * args.geometry.src.pitch);
+      });
     }
   }
 
-  static constexpr void write(const Args& args, const ChannelTable& table, const Stand& stand, std::int32_t n,
-                              const Point& at, const Packet<T, N>& y, const Lanes<N>& da) {
-    const Geometry& g = args.geometry;
-    T* const to = args.dy + g.src.offset(n, at) + stand.channel;
+  static constexpr void write(const Geometry& g, const ChannelTable& table, std::int32_t place, const Packet<T, N>& y,
+                              const Lanes<N>& da, T* to) {
     Lanes<N> dy = da;
     if (reads_y(g)) {
-      const std::int32_t place = stand.column * N;
       const auto gradient = through_activation(table, place, g.slope, widen(y), da);
       const auto scale = load_lanes<N>(table.scale + place);
       const auto offset = load_lanes<N>(table.offset + place);
@@ -179,7 +178,7 @@ private:
     const Share share = share_of(work, me.block - args.first_block[side]);
     const Stand stand = stand_of(work.shape, share.slice, me.thread);
     if (!stand.works) return;
-    const Placement face{work.box, args.geometry.channels};
+    const Placement face(work.box, args.geometry.channels);
     const std::uint32_t first = share.first + static_cast<std::uint32_t>(stand.row);
     for (std::uint32_t item = first; item < work.items; item += share.step) {
       const Cell cell = cell_of(work, share.set, item);

@@ -4,7 +4,7 @@
 namespace halograd::cuda::chain {
 
 std::unique_ptr<Chain> make_bf16_chain(const Queue& queue, const ChainDesc& desc) {
-  return std::make_unique<KernelChain<Bf16, CudaLauncher>>(desc, CudaLauncher(queue));
+  return std::make_unique<KernelChain<DeviceBf16, CudaLauncher>>(desc, CudaLauncher(queue));
 }
 
 }  // namespace halograd::cuda::chain

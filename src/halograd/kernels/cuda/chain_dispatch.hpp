@@ -1,32 +1,15 @@
 #pragma once
 
-#include "halograd/core/error.hpp"
 #include "halograd/kernels/cuda/chain_forward.hpp"
 #include "halograd/kernels/cuda/chain_sums.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <type_traits>
 
 namespace halograd::cuda::chain {
 
-/// Throws UsageError where the chain is more than the kernels' numbers hold.
-inline void check_chain(const ChainDesc& desc) {
-  constexpr std::int64_t most_voxels = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t voxels = desc.samples * std::max(desc.src.box.volume(), desc.dst.box.volume());
-  if (voxels > most_voxels) {
-    throw UsageError("a chain over {} voxels a rank: on a GPU at most {}, use a finer grid or a smaller batch", voxels,
-                     most_voxels);
-  }
-  constexpr std::int64_t most_places = 256;
-  const std::int64_t places = desc.window.kernel.volume();
-  if (desc.pool == PoolKind::max && places > most_places) {
-    throw UsageError("max pooling over a window of {} voxels: at most {}", places, most_places);
-  }
-}
-
-/// A Chain made of the kernels of this namespace. What runs them is a `Launcher`:
+/// A Chain (that check_chain has let through) made of the kernels of this namespace. What runs them is a `Launcher`:
 ///   int processors() const;                          of the GPU
 ///   void allocate(std::int64_t count);               scratch memory: called once
 ///   double* scratch() const;
@@ -37,7 +20,6 @@ class KernelChain final : public Chain {
 public:
   KernelChain(const ChainDesc& desc, Launcher launcher)
       : desc_(desc), geometry_(geometry_of(desc)), launcher_(std::move(launcher)) {
-    check_chain(desc);
     const std::int64_t wide_count = wide() ? scratch_count<wide_lanes<T>>() : 0;
     scratch_count_ = std::max(scratch_count<1>(), wide_count);
     launcher_.allocate(scratch_count_);

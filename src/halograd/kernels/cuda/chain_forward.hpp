@@ -85,9 +85,7 @@ constexpr void write_pooled(const Args& args, std::int32_t n, const Point& out, 
                             const WindowMaximum<N>& window) {
   write_output(args, n, out, channel, window.value, args.dst);
   if (args.winners == nullptr) return;
-  Packet<std::uint8_t, N> winners;
-  for (int i = 0; i < N; ++i) winners.at[i] = static_cast<std::uint8_t>(window.place[i]);
-  store_packet(winners, args.winners + args.geometry.winners.offset(n, out) + channel);
+  store_packet(winners_of(window.place), args.winners + args.geometry.winners.offset(n, out) + channel);
 }
 
 /// Without pooling: each output is made of the voxel of the same index.
@@ -97,9 +95,9 @@ struct ForwardPlain {
   using Shared = NothingShared;
   using Thread = PlainThread;
   static constexpr int threads = block_threads;
-  static constexpr int blocks_per_processor = 4;
+  static constexpr int blocks_per_processor = N == 8 ? 3 : 4;
   /// Cells loaded before the first is worked on.
-  static constexpr int batch = 2;
+  static constexpr int batch = N == 8 ? 3 : 2;
 
   template <typename Team>
   static constexpr void run(Team& team, const Args& args, Shared&) {
@@ -117,16 +115,16 @@ private:
     for (std::uint32_t item = first; item < work.items; item += batch * share.step) {
       Packet<T, N> y[batch];
       Cell cell[batch];
-      for (int i = 0; i < batch; ++i) {
-        const std::uint32_t at = item + static_cast<std::uint32_t>(i) * share.step;
-        if (at >= work.items) break;
+      unrolled<batch>([&](auto i) {
+        const std::uint32_t at = item + i() * share.step;
+        if (at >= work.items) return;
         cell[i] = cell_of(work, share.set, at);
         y[i] = load_packet<N>(args.y + args.geometry.src.offset(cell[i].n, cell[i].at) + stand.channel);
-      }
-      for (int i = 0; i < batch; ++i) {
-        if (item + static_cast<std::uint32_t>(i) * share.step >= work.items) break;
+      });
+      unrolled<batch>([&](auto i) {
+        if (item + i() * share.step >= work.items) return;
         write_output(args, cell[i].n, cell[i].at, stand.channel, activated(widen(y[i])), args.dst);
-      }
+      });
     }
   }
 };

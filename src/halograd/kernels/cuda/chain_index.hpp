@@ -64,13 +64,31 @@ private:
 
 /// VoxelLayout in 32 bits: all voxels of all samples together are fewer than 2³¹.
 struct Placement {
-  Region box;
+  std::uint32_t depth = 0;
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  std::uint32_t origin = 0;  ///< voxel (0,0,0) of the volume comes so many before the first
   std::int32_t pitch = 0;
 
+  Placement() = default;
+  constexpr Placement(const Region& box, std::int32_t voxel_pitch)
+      : depth(static_cast<std::uint32_t>(box.size(0))),
+        height(static_cast<std::uint32_t>(box.size(1))),
+        width(static_cast<std::uint32_t>(box.size(2))),
+        origin(voxels_to(0, box.lo)),
+        pitch(voxel_pitch) {}
+
+  /// Where a voxel begins; also of one just outside the box, from where others are counted.
   [[nodiscard]] constexpr std::int64_t offset(std::int32_t n, const Point& at) const {
-    const std::int32_t plane = n * (box.hi.d - box.lo.d) + at.d - box.lo.d;
-    const std::int32_t row = plane * (box.hi.h - box.lo.h) + at.h - box.lo.h;
-    return static_cast<std::int64_t>(row * (box.hi.w - box.lo.w) + at.w - box.lo.w) * pitch;
+    return static_cast<std::int64_t>(static_cast<std::int32_t>(voxels_to(n, at) - origin)) * pitch;
+  }
+
+private:
+  /// May wrap around, and back again when the origin is taken off.
+  [[nodiscard]] constexpr std::uint32_t voxels_to(std::int32_t n, const Point& at) const {
+    const std::uint32_t plane = static_cast<std::uint32_t>(n) * depth + static_cast<std::uint32_t>(at.d);
+    const std::uint32_t row = plane * height + static_cast<std::uint32_t>(at.h);
+    return row * width + static_cast<std::uint32_t>(at.w);
   }
 };
 
@@ -134,9 +152,9 @@ constexpr Geometry geometry_of(const ChainDesc& desc) {
   g.stride = point_of(desc.window.stride);
   g.padding = point_of(desc.window.padding);
   for (int i = 0; i < 3; ++i) g.stride_of[i] = Divisor(static_cast<std::uint32_t>(g.stride[i]));
-  g.src = {region_of(desc.src.box), static_cast<std::int32_t>(desc.src.pitch)};
-  g.dst = {region_of(desc.dst.box), static_cast<std::int32_t>(desc.dst.pitch)};
-  g.winners = {g.out, g.channels};
+  g.src = Placement(region_of(desc.src.box), static_cast<std::int32_t>(desc.src.pitch));
+  g.dst = Placement(region_of(desc.dst.box), static_cast<std::int32_t>(desc.dst.pitch));
+  g.winners = Placement(g.out, g.channels);
   for (int side = 0; side < side_count; ++side) {
     g.faces[side] = side_region(desc, side, false);
     g.returned[side] = side_region(desc, side, true);
@@ -176,7 +194,7 @@ template <typename T>
 constexpr const T* source_of(const Geometry& g, const T* y, const T* const* faces, std::int32_t n, const Point& at) {
   const int side = side_of(g, at);
   if (side == own_side) return y + g.src.offset(n, at);
-  return faces[side] + Placement{g.faces[side], g.channels}.offset(n, at);
+  return faces[side] + Placement(g.faces[side], g.channels).offset(n, at);
 }
 
 constexpr Point window_start(const Geometry& g, const Point& out) {

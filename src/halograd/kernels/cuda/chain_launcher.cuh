@@ -3,11 +3,29 @@
 #include "halograd/device/cuda/runtime.hpp"
 #include "halograd/kernels/cuda/chain_dispatch.hpp"
 
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include <memory>
 
 namespace halograd::cuda::chain {
+
+/// Bf16 that the GPU itself rounds, two numbers by one instruction.
+struct DeviceBf16 {
+  std::uint16_t bits;
+};
+
+template <>
+struct Codec<DeviceBf16> {
+  static constexpr float widen(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
+  static __device__ std::uint32_t narrow(float value) {
+    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+  }
+  static __device__ std::uint32_t narrow(float low, float high) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+};
 
 /// A block's threads as one of them sees it: `each` runs a stage on all and waits for all, `last` need not wait.
 template <typename Thread>

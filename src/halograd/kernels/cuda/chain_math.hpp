@@ -54,13 +54,14 @@ constexpr Activation<N> load_activation(const Geometry& g, const Normalisation& 
 struct Dropout {
   bool on = false;
   float keep = 1;
+  float scale = 1;  ///< of what is kept
   RandomStream stream;
   const std::uint32_t* step = nullptr;
   std::int64_t first_sample = 0;
 };
 
 constexpr Dropout dropout_of(const ChainDesc& desc, const DropoutKey& key) {
-  return {desc.training && desc.keep < 1, desc.keep, key.stream, key.step, key.first_sample};
+  return {desc.training && desc.keep < 1, desc.keep, 1.0F / desc.keep, key.stream, key.step, key.first_sample};
 }
 
 /// Drops or scales the output voxel `out`'s channels from `channel` on. Four neighbouring elements, the first a
@@ -75,7 +76,6 @@ constexpr void apply_dropout(const Geometry& g, const Dropout& dropout, std::int
   const auto element = static_cast<std::uint64_t>(voxel * g.channels + channel);
   const std::uint32_t step = dropout.step != nullptr ? *dropout.step : dropout.stream.step;
   const std::uint64_t high = (std::uint64_t{dropout.stream.purpose} << 32) | step;
-  const float scale = 1.0F / dropout.keep;
   for (int first = 0; first < N; first += 4) {
     const auto words = philox(dropout.stream.seed, high, element / 4 + static_cast<std::uint64_t>(first / 4));
     for (int i = first; i < N && i < first + 4; ++i) {
@@ -86,7 +86,7 @@ constexpr void apply_dropout(const Geometry& g, const Dropout& dropout, std::int
       if (place == 2) word = words[2];
       if (place == 3) word = words[3];
       const float uniform = static_cast<float>(word >> 8) * 0x1p-24F;
-      lanes.at[i] = uniform < dropout.keep ? lanes.at[i] * scale : 0.0F;
+      lanes.at[i] = uniform < dropout.keep ? lanes.at[i] * dropout.scale : 0.0F;
     }
   }
 }

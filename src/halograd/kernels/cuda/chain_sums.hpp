@@ -92,7 +92,7 @@ struct BackwardSums {
     RowCollector collector;
   };
   static constexpr int threads = block_threads;
-  static constexpr int blocks_per_processor = 2;
+  static constexpr int blocks_per_processor = N == 8 ? 2 : Gather::blocks_per_processor;
   static constexpr int width = Gather::width;
   static constexpr std::uint32_t run_cells = 32 / width;
 
@@ -122,12 +122,12 @@ private:
       const auto input = load_cell<N, width>(args, cell, stand.channel);
       Lanes<N> da[width];
       Gather::run(args.geometry, args.from, cell.n, cell.at, stand.channel, da);
-      for (int v = 0; v < width; ++v) {
-        if (!input.inside[v]) continue;
+      unrolled<width>([&](auto v) {
+        if (!input.inside[v]) return;
         const Point at{cell.at.d, cell.at.h, cell.at.w + v};
         if (args.any_received) add_received(args.geometry, args.received, cell.n, at, stand.channel, da[v]);
         add_voxel(args.geometry, shared.table, stand, input.y[v], da[v], plain, weighted);
-      }
+      });
     }
     publish_row(work.shape, stand, plain, weighted, shared.rows);
   }
@@ -154,7 +154,7 @@ struct MomentsArgs {
 /// What values of a channel are counted from in their moments: one of them, so that nothing cancels.
 template <typename T>
 constexpr double origin_of(const Geometry& g, const T* y, std::int32_t set, std::int32_t c) {
-  return static_cast<double>(static_cast<float>(y[g.src.offset(set * set_samples(g), g.in.lo) + c]));
+  return static_cast<double>(load_lanes<1>(y + g.src.offset(set * set_samples(g), g.in.lo) + c).at[0]);
 }
 
 /// Σ (y − origin) and Σ (y − origin)².
@@ -195,16 +195,15 @@ private:
     std::uint32_t item = share.first + static_cast<std::uint32_t>(stand.row);
     for (; stand.works && item < work.items; item += batch * share.step) {
       Packet<T, N> y[batch];
-      for (int i = 0; i < batch; ++i) {
-        const std::uint32_t at = item + static_cast<std::uint32_t>(i) * share.step;
-        if (at >= work.items) break;
+      unrolled<batch>([&](auto i) {
+        const std::uint32_t at = item + i() * share.step;
+        if (at >= work.items) return;
         const Cell cell = cell_of(work, share.set, at);
         y[i] = load_packet<N>(args.y + args.geometry.src.offset(cell.n, cell.at) + stand.channel);
-      }
-      for (int i = 0; i < batch; ++i) {
-        if (item + static_cast<std::uint32_t>(i) * share.step >= work.items) break;
-        add(widen(y[i]), origin, first, second);
-      }
+      });
+      unrolled<batch>([&](auto i) {
+        if (item + i() * share.step < work.items) add(widen(y[i]), origin, first, second);
+      });
     }
     publish_row(work.shape, stand, first, second, shared);
   }
