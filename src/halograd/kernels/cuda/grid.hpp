@@ -12,9 +12,11 @@ struct Grid {
 
 constexpr int warp_size = 32;
 constexpr int block_threads = 256;
-/// Blocks of threads that walk: four on each of 132 multiprocessors, which all run at once (up to 64 registers a
-/// thread) and have enough loads under way.
-constexpr std::int64_t filling_blocks = 528;
+/// Blocks that a multiprocessor can run at once: up to 64 registers a thread. Said to the compiler, which would
+/// otherwise spill some to run more.
+constexpr int resident_blocks = 4;
+/// Blocks of threads that walk: as many as 132 multiprocessors run at once, with enough loads under way.
+constexpr std::int64_t filling_blocks = 132 * resident_blocks;
 
 constexpr std::int64_t ceiling_quotient(std::int64_t count, std::int64_t divisor) {
   return (count + divisor - 1) / divisor;

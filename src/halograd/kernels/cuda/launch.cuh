@@ -19,13 +19,14 @@ void launch(const Queue& queue, const char* what, const Grid& grid, void (*kerne
 namespace kernel {
 
 template <typename Body>
-__global__ void __launch_bounds__(block_threads) for_each_item(const __grid_constant__ Body body, std::uint32_t items) {
+__global__ void __launch_bounds__(block_threads, resident_blocks)
+    for_each_item(const __grid_constant__ Body body, std::uint32_t items) {
   const std::uint32_t item = blockIdx.x * block_threads + threadIdx.x;
   if (item < items) body(item);
 }
 
 template <typename Body>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, resident_blocks)
     for_each_walking(const __grid_constant__ Body body, std::int64_t items) {
   const std::int64_t stride = std::int64_t{gridDim.x} * block_threads;
   for (std::int64_t item = std::int64_t{blockIdx.x} * block_threads + threadIdx.x; item < items; item += stride) {
@@ -35,7 +36,8 @@ __global__ void __launch_bounds__(block_threads)
 
 /// All of a thread's loads come before its stores.
 template <int batch, typename Body>
-__global__ void __launch_bounds__(block_threads) move_items(const __grid_constant__ Body body, std::uint32_t items) {
+__global__ void __launch_bounds__(block_threads, resident_blocks)
+    move_items(const __grid_constant__ Body body, std::uint32_t items) {
   decltype(body.load(0)) loaded[batch];
 #pragma unroll
   for (int turn = 0; turn < batch; ++turn) {

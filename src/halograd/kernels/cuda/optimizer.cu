@@ -7,7 +7,7 @@ namespace {
 
 /// A step's constants take powers and a root in double: one thread of a block works them out for all.
 template <typename Range>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, resident_blocks)
     update(const __grid_constant__ Range range, const typename Range::Step* step, std::int64_t items) {
   __shared__ typename Range::Constants constants;
   if (threadIdx.x == 0) constants = Range::constants(*step);

@@ -15,12 +15,16 @@ struct VoxelSteps {
   Extent step;
   Index lo;
 
+  /// Numbers of a unit of channels; a constant here would make the compiler see through addresses and split stores.
+  std::int64_t unit = 1;
+
   constexpr VoxelSteps() = default;
-  constexpr explicit VoxelSteps(const VoxelLayout& layout)
+  constexpr VoxelSteps(const VoxelLayout& layout, int width)
       : sample(layout.sample_elements()),
         step{layout.box.extent().h * layout.box.extent().w * layout.pitch, layout.box.extent().w * layout.pitch,
              layout.pitch},
-        lo(layout.box.lo) {}
+        lo(layout.box.lo),
+        unit(width) {}
 
   /// Along one dimension.
   [[nodiscard]] constexpr std::int64_t offset(int dimension, std::int64_t at) const {
@@ -79,13 +83,13 @@ struct UpsampleForward {
   constexpr void operator()(std::uint32_t number) const {
     const auto item = shape.items.item(number);
     std::array<Taps, 3> taps;
-    std::int64_t to = item.sample * shape.large.sample + std::int64_t{item.unit} * width;
+    std::int64_t to = item.sample * shape.large.sample + std::int64_t{item.unit} * shape.large.unit;
     for (int i = 0; i < 3; ++i) {
       const auto at = static_cast<std::size_t>(i);
       taps[at] = shape.axes[at].taps(item.at[at]);
       to += shape.large.offset(i, item.at[at]);
     }
-    const T* const source = x + item.sample * shape.small.sample + std::int64_t{item.unit} * width;
+    const T* const source = x + item.sample * shape.small.sample + std::int64_t{item.unit} * shape.small.unit;
     typename UpsampleShape<T, width>::Sums sums{};
     for (int corner = 0; corner < 8; ++corner) {
       const std::array<int, 3> tap{corner / 4, corner / 2 % 2, corner % 2};
@@ -114,22 +118,25 @@ struct UpsampleBackward {
     const auto item = shape.items.item(number);
     std::array<std::int32_t, 3> first{};
     std::array<std::int32_t, 3> end{};
-    std::int64_t to = item.sample * shape.small.sample + std::int64_t{item.unit} * width;
+    std::int64_t to = item.sample * shape.small.sample + std::int64_t{item.unit} * shape.small.unit;
+    std::int64_t from = item.sample * shape.large.sample + std::int64_t{item.unit} * shape.large.unit;
     for (int i = 0; i < 3; ++i) {
       const auto at = static_cast<std::size_t>(i);
       first[at] = shape.axes[at].first_output(item.at[at]);
       end[at] = shape.axes[at].end_output(item.at[at]);
       to += shape.small.offset(i, item.at[at]);
+      from += shape.large.offset(i, first[at]);
     }
-    const T* const source = dy + item.sample * shape.large.sample + std::int64_t{item.unit} * width;
     typename UpsampleShape<T, width>::Sums sums{};
-    for (std::int32_t d = first[0]; d < end[0]; ++d) {
-      const float plane = shape.axes[0].weight(item.at[0], d);
-      for (std::int32_t h = first[1]; h < end[1]; ++h) {
-        const float line = plane * shape.axes[1].weight(item.at[1], h);
-        const T* const row = source + shape.large.offset(0, d) + shape.large.offset(1, h);
-        for (std::int32_t w = first[2]; w < end[2]; ++w) {
-          shape.accumulate(row + shape.large.offset(2, w), line * shape.axes[2].weight(item.at[2], w), sums);
+    const T* plane = dy + from;
+    for (std::int32_t d = first[0]; d < end[0]; ++d, plane += shape.large.step.d) {
+      const float of_plane = shape.axes[0].weight(item.at[0], d);
+      const T* line = plane;
+      for (std::int32_t h = first[1]; h < end[1]; ++h, line += shape.large.step.h) {
+        const float of_line = of_plane * shape.axes[1].weight(item.at[1], h);
+        const T* voxel = line;
+        for (std::int32_t w = first[2]; w < end[2]; ++w, voxel += shape.large.step.w) {
+          shape.accumulate(voxel, of_line * shape.axes[2].weight(item.at[2], w), sums);
         }
       }
     }
@@ -176,8 +183,8 @@ void upsample_units(const UpsampleDesc& desc, const Box& box, const T* from, T* 
     Direction<T, width> body{{}, from, to};
     const Window window = upsample_window(desc.kind, desc.factor);
     for (int i = 0; i < 3; ++i) body.shape.axes[static_cast<std::size_t>(i)] = UpsampleAxis(desc, window, i);
-    body.shape.small = VoxelSteps(desc.src);
-    body.shape.large = VoxelSteps(desc.dst);
+    body.shape.small = VoxelSteps(desc.src, width);
+    body.shape.large = VoxelSteps(desc.dst, width);
     for_each_upsample_part(0, desc.samples, box, desc.channels / width, most_items, [&](const UpsampleItems& items) {
       body.shape.items = items;
       launch(body, items.items);
