@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/chain_support.hpp"
-#include "kernels/software_grid.hpp"
+#include "kernels/software_launcher.hpp"
 
 #include "halograd/core/bf16.hpp"
 
