@@ -4,9 +4,9 @@
 set(HALOGRAD_CUDA_MISSING "")
 
 # FindCUDAToolkit looks on PATH and in /usr/local/cuda. CUDA 12 is the first with C++20.
-find_package(CUDAToolkit 12.0 QUIET)
+find_package(CUDAToolkit 12.5 QUIET)
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
-  list(APPEND HALOGRAD_CUDA_MISSING "the CUDA toolkit, 12.0 or later (nvcc, or set CUDAToolkit_ROOT)")
+  list(APPEND HALOGRAD_CUDA_MISSING "the CUDA toolkit, 12.5 or later (nvcc, or set CUDAToolkit_ROOT)")
 endif()
 foreach(name cudart_static cublasLt)
   if(CUDAToolkit_FOUND AND NOT TARGET CUDA::${name})

@@ -1,61 +1,22 @@
 #include "halograd/comm/exchange.hpp"
 
 #include "comm/paths.hpp"
+#include "comm/ring.hpp"
 #include "halograd/comm/lane.hpp"
 #include "halograd/core/error.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 namespace halograd {
 namespace {
 
 using ExchangePaths = testing::BothPaths;
-
-// Byte `i` of the message from `from` to `to` in turn `turn`; `side` tells two messages of one pair apart.
-std::uint8_t content(int from, int side, int turn, std::int64_t i) {
-  return static_cast<std::uint8_t>(31 * from + 101 * side + 7 * turn + i + (i >> 8));
-}
-
-void fill(std::byte* buffer, std::int64_t bytes, int from, int side, int turn) {
-  for (std::int64_t i = 0; i < bytes; ++i) buffer[i] = std::byte{content(from, side, turn, i)};
-}
-
-std::int64_t wrong_bytes(const std::byte* buffer, std::int64_t bytes, int from, int side, int turn) {
-  std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < bytes; ++i) wrong += buffer[i] != std::byte{content(from, side, turn, i)};
-  return wrong;
-}
-
-// A ring: list entry 0 is the neighbour below, 1 the one above; with two ranks both are the same, with one it is
-// itself.
-struct Ring {
-  explicit Ring(const Communicator& world, std::int64_t scale) : rank(world.rank()), ranks(world.size()), unit(scale) {}
-
-  [[nodiscard]] int below() const { return (rank + ranks - 1) % ranks; }
-  [[nodiscard]] int above() const { return (rank + 1) % ranks; }
-  // Uneven: what a rank sends depends on rank and side.
-  [[nodiscard]] std::int64_t bytes(int from, int side) const { return unit * (from + 1) + side * 3; }
-  [[nodiscard]] std::vector<ExchangePeer> peers() const {
-    return {{below(), bytes(rank, 0), bytes(below(), 1)}, {above(), bytes(rank, 1), bytes(above(), 0)}};
-  }
-  [[nodiscard]] std::int64_t turn(Exchange& exchange, int number) const {
-    for (int side : {0, 1})
-      fill(exchange.send_buffer(static_cast<std::size_t>(side)), bytes(rank, side), rank, side, number);
-    exchange.run();
-    const std::int64_t wrong = wrong_bytes(exchange.receive_buffer(0), bytes(below(), 1), below(), 1, number) +
-                               wrong_bytes(exchange.receive_buffer(1), bytes(above(), 0), above(), 0, number);
-    exchange.release();
-    return wrong;
-  }
-
-  int rank;
-  int ranks;
-  std::int64_t unit;
-};
+using testing::fill;
+using testing::Ring;
+using testing::wrong_bytes;
 
 TEST_P(ExchangePaths, RingOfUnevenMessagesThatChange) {
   const auto comm = world();

@@ -46,6 +46,28 @@ TEST(Lane, RethrowsTheFirstFailureNowAndLater) {
   EXPECT_EQ(later_runs, 0);
 }
 
+TEST(Lane, AtOnceRunsInTheCallerAndKeepsFailuresForWait) {
+  Lane lane(LaneMode::at_once);
+  std::thread::id runner;
+  int runs = 0;
+  const std::function<void()> fine = [&] {
+    runner = std::this_thread::get_id();
+    ++runs;
+  };
+  const std::function<void()> failing = [] { throw DataError("first"); };
+  const auto before = lane.start(fine);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(runner, std::this_thread::get_id());
+  EXPECT_EQ(lane.wait(before), 0.0);
+  std::uint64_t failed = 0;
+  EXPECT_NO_THROW(failed = lane.start(failing));
+  const auto skipped = lane.start(fine);
+  EXPECT_EQ(runs, 1);
+  EXPECT_NO_THROW(lane.wait(before));
+  EXPECT_THROW(lane.wait(failed), DataError);
+  EXPECT_THROW(lane.wait(skipped), DataError);
+}
+
 TEST(Lane, FinishesWhatWasPosted) {
   int runs = 0;
   const std::function<void()> job = [&] {

@@ -66,7 +66,7 @@ public:
       const std::int64_t elements = batch * slots_.tile.volume() * setting.file.shape.channels;
       values_[slot].assign(static_cast<std::size_t>(elements), -1.0F);
       labels_[slot].assign(static_cast<std::size_t>(batch * slots_.own.volume()), 99);
-      slots_.data[slot] = values_[slot].data();
+      slots_.data[slot] = reinterpret_cast<std::byte*>(values_[slot].data());
       slots_.labels[slot] = labels_[slot].data();
     }
     loader_.emplace(world, *dataset_, slots_,

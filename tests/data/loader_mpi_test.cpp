@@ -48,7 +48,7 @@ public:
     const std::int64_t elements = sample_count * slots_.tile.volume() * file_.shape.channels;
     for (std::size_t slot = 0; slot < 2; ++slot) {
       memory_[slot].assign(static_cast<std::size_t>(elements), -1.0F);
-      slots_.data[slot] = memory_[slot].data();
+      slots_.data[slot] = reinterpret_cast<std::byte*>(memory_[slot].data());
     }
     Sampler first(dataset_->samples(Split::train), {.batch = batch, .shuffle = true, .seed = 5});
     std::vector<std::vector<std::int64_t>> kept;

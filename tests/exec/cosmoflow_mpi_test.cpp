@@ -18,7 +18,7 @@ Network network(Backend backend) {
 }
 
 ExecutorOptions options(const ProcessGrid& grid, Backend backend, OptimizerKind kind) {
-  return {.grid = grid, .backend = backend, .optimizer = {.kind = kind}, .seed = seed};
+  return {.grid = grid, .device = backend, .optimizer = {.kind = kind}, .seed = seed};
 }
 
 /// What one step, or ten, leave behind.
@@ -30,7 +30,7 @@ struct Trace {
 /// The same samples at every step, so that only the weights change.
 Trace run(const Communicator& world, const ExecutorOptions& options, std::int64_t batch, std::int64_t steps,
           double rate) {
-  Executor executor(network(options.backend), world, options);
+  Executor executor(network(options.device.backend()), world, options);
   const test::RandomBatch samples(executor.prepare(Mode::train, batch), seed);
   Trace trace;
   for (std::int64_t step = 0; step < steps; ++step) {

@@ -51,7 +51,7 @@ class GraphGradient : public testing::TestWithParam<std::tuple<Build, Segmentati
 
 TEST_P(GraphGradient, IsTheSlopeOfTheLoss) {
   const auto& [build, loss] = GetParam();
-  Executor executor(build(loss), Communicator::self(), {.backend = Backend::reference, .seed = 2});
+  Executor executor(build(loss), Communicator::self(), {.device = Backend::reference, .seed = 2});
   const test::RandomBatch batch(executor.prepare(Mode::train, 3), 9);
   ParameterStore& parameters = executor.parameters();
   const auto count = static_cast<std::size_t>(parameters.trainable_elements());

@@ -51,14 +51,15 @@ std::vector<ProcessGrid> grids_for(std::int64_t ranks) {
 /// What a thread does that has this rank's voxels of a mini-batch: spoils all that the slot held, margins too, then
 /// converts.
 void fill(const Executor& executor, const Plan& plan, const std::vector<float>& voxels, int slot) {
-  float* const to = executor.input_slot(slot);
+  auto* const to = reinterpret_cast<float*>(executor.input_slot(slot));
   const InputUnit& input = plan.input;
   std::fill_n(to, plan.input_bytes() / 4, std::numeric_limits<float>::quiet_NaN());
   const std::int64_t channels = input.shape.channels;
   for (std::int64_t n = 0; n < plan.samples.count; ++n) {
     const ConvertDesc desc{.dtype = DType::f32, .channels = channels, .source = input.own, .dst = input.tile.box};
-    convert_input(executor.options().backend, desc, voxels.data() + n * channels * input.own.volume(),
-                  to + n * channels * input.tile.box.volume());
+    std::uint32_t refused = 0;
+    convert_input(executor.queue(), desc, voxels.data() + n * channels * input.own.volume(),
+                  to + n * channels * input.tile.box.volume(), &refused);
   }
 }
 

@@ -206,12 +206,12 @@ void check_one(Shape shape, Backend backend, std::uint64_t seed, const Communica
   const std::int64_t batch = draw(1, 3);
   const ProcessGrid grid{world.size() / parts.volume(), parts.d, parts.h, parts.w};
 
-  Executor single(net, Communicator::self(), {.backend = Backend::reference, .seed = seed, .input_gradient = true});
+  Executor single(net, Communicator::self(), {.device = Backend::reference, .seed = seed, .input_gradient = true});
   const test::RandomBatch whole(single.prepare(Mode::train, batch), seed);
   const OptimizerOptions sgd{.kind = OptimizerKind::sgd};
   Executor sharded(net, world,
                    {.grid = grid,
-                    .backend = backend,
+                    .device = backend,
                     .optimizer = sgd,
                     .seed = seed,
                     .bucket_bytes = 256,
@@ -223,7 +223,7 @@ void check_one(Shape shape, Backend backend, std::uint64_t seed, const Communica
   for (const Node& node : net.nodes()) where += " " + node.name;
 
   const Plan& single_plan = single.prepare(Mode::train, batch);
-  Executor nudged(net, Communicator::self(), {.backend = Backend::reference, .seed = seed, .input_gradient = true});
+  Executor nudged(net, Communicator::self(), {.device = Backend::reference, .seed = seed, .input_gradient = true});
   test::RandomBatch changed(nudged.prepare(Mode::train, batch), seed);
   nudge(changed);
 

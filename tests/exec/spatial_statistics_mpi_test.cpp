@@ -33,7 +33,7 @@ void check(std::int64_t batch) {
   const std::int64_t parts = world.size() / 2;
   const ProcessGrid grid{2, parts, 1, 1};
   Executor sharded(network(), world,
-                   {.grid = grid, .backend = Backend::reference, .statistics = StatisticsScope::spatial});
+                   {.grid = grid, .device = Backend::reference, .statistics = StatisticsScope::spatial});
   const GeneratedBatch samples(sharded.prepare(Mode::train, batch), values(1, 0), values(2, 0));
   const double loss = sharded.train(samples.view(), 0, 0).loss;
 
@@ -45,7 +45,7 @@ void check(std::int64_t batch) {
   for (const std::int64_t group : {0, 1}) {
     const SampleRange share = group_samples(batch, 2, group);
     const double weight = static_cast<double>(share.count) / static_cast<double>(batch);
-    Executor alone(network(), Communicator::self(), {.backend = Backend::reference});
+    Executor alone(network(), Communicator::self(), {.device = Backend::reference});
     const GeneratedBatch own(alone.prepare(Mode::train, share.count), values(1, share.first), values(2, share.first));
     expected_loss += weight * alone.train(own.view(), 0, 0).loss;
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += weight * alone.parameters().gradients()[i];

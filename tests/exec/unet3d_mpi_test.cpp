@@ -32,7 +32,7 @@ Network network(const Setting& setting) {
 
 ExecutorOptions options(const Setting& setting, const ProcessGrid& grid, Backend backend, OptimizerKind kind) {
   return {.grid = grid,
-          .backend = backend,
+          .device = backend,
           .optimizer = {.kind = kind},
           .seed = seed,
           .direct_convolutions = setting.direct};

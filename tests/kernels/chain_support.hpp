@@ -91,28 +91,29 @@ struct Faces {
 };
 
 /// A tensor over `box` in a buffer of `layout`, behind half of the spare channels; all around it stands `canary`.
-class LaidOut {
+template <typename T>
+class LaidOutAs {
 public:
-  LaidOut(const ChainDesc& desc, const VoxelLayout& layout, const Box& box, const std::vector<float>& values,
-          float canary)
+  LaidOutAs(const ChainDesc& desc, const VoxelLayout& layout, const Box& box, const std::vector<float>& values,
+            float canary)
       : desc_(desc),
         layout_(layout),
         box_(box),
         canary_(canary),
-        buffer_(static_cast<std::size_t>(desc.samples * layout.sample_elements()), canary) {
+        buffer_(static_cast<std::size_t>(desc.samples * layout.sample_elements()), canary_) {
     std::size_t next = 0;
     for_each_place([&](std::size_t at, bool mine) {
-      if (mine) buffer_[at] = values[next++];
+      if (mine) buffer_[at] = static_cast<T>(values[next++]);
     });
   }
 
-  [[nodiscard]] float* data() { return buffer_.data() + lead(); }
+  [[nodiscard]] T* data() { return buffer_.data() + lead(); }
 
   /// The tensor, dense over its box.
   [[nodiscard]] std::vector<float> values() const {
     std::vector<float> result;
     for_each_place([&](std::size_t at, bool mine) {
-      if (mine) result.push_back(buffer_[at]);
+      if (mine) result.push_back(static_cast<float>(buffer_[at]));
     });
     return result;
   }
@@ -121,7 +122,7 @@ public:
   [[nodiscard]] bool surroundings_kept() const {
     bool kept = true;
     for_each_place([&](std::size_t at, bool mine) {
-      if (!mine && std::memcmp(&buffer_[at], &canary_, sizeof(float)) != 0) kept = false;
+      if (!mine && std::memcmp(&buffer_[at], &canary_, sizeof(T)) != 0) kept = false;
     });
     return kept;
   }
@@ -144,9 +145,11 @@ private:
   ChainDesc desc_;
   VoxelLayout layout_;
   Box box_;
-  float canary_;
-  std::vector<float> buffer_;
+  T canary_;
+  std::vector<T> buffer_;
 };
+
+using LaidOut = LaidOutAs<float>;
 
 constexpr float untouched = -77.0F;
 inline const float nan_value = std::numeric_limits<float>::quiet_NaN();

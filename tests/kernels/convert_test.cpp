@@ -1,5 +1,6 @@
 #include "halograd/kernels/convert.hpp"
 
+#include "kernels/bf16_support.hpp"
 #include "kernels/support.hpp"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ std::vector<Source> numbered(const ConvertDesc& desc) {
 }
 
 /// Whether every number is finite.
-bool converts(Backend backend, const ConvertDesc& desc, const void* source, float* dst) {
+bool converts(Backend backend, const ConvertDesc& desc, const void* source, void* dst) {
   std::uint32_t refused = 0;
   convert_input(backend, desc, source, dst, &refused);
   return refused == 0;
@@ -220,6 +221,59 @@ TEST_P(ConvertTest, TellsWhatIsNotFinite) {
   EXPECT_TRUE(converts(GetParam(), desc, counts.data(), dst.data()));
   counts[23] = -1;  // log(0)
   EXPECT_FALSE(converts(GetParam(), desc, counts.data(), dst.data()));
+}
+
+/// bf16 destinations hold what float ones do, rounded.
+template <typename Source>
+void expect_rounded_numbers(ConvertDesc desc, DType dtype) {
+  desc.dtype = dtype;
+  std::vector<Source> source = numbered<Source>(desc);
+  const auto count = static_cast<std::size_t>(desc.channels * desc.dst.volume());
+  std::vector<float> wide(count, -7.0F);
+  std::vector<Bf16> narrow = to_bf16(wide);
+  EXPECT_TRUE(converts(Backend::cpu, desc, source.data(), wide.data()));
+  desc.dst_type = DType::bf16;
+  EXPECT_TRUE(converts(Backend::cpu, desc, source.data(), narrow.data()));
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(narrow[i].bits, Bf16(wide[i]).bits) << wide[i] << " at " << i;
+}
+
+TEST(ConvertBf16, RoundsWhatFloatsBecome) {
+  for (int way = 0; way < 8; ++way) {
+    for (const bool channels_first : {false, true}) {
+      for (const InputTransform transform : {InputTransform::none, InputTransform::log1p, InputTransform::window}) {
+        for (const std::int64_t channels : {std::int64_t{1}, std::int64_t{4}}) {
+          // Rows longer than what is converted at a time.
+          ConvertDesc desc{.transform = transform,
+                           .window = {100, 4000},
+                           .gain = 1.1,
+                           .shift = -0.2,
+                           .channels = channels,
+                           .channels_first = channels_first,
+                           .flip = {(way & 4) != 0, (way & 2) != 0, (way & 1) != 0},
+                           .source = {{2, 0, 1}, {4, 3, 700}},
+                           .dst = {{1, 0, 3}, {4, 4, 702}}};
+          expect_rounded_numbers<std::uint16_t>(desc, DType::u16);
+          expect_rounded_numbers<std::uint8_t>(desc, DType::u8);
+          desc.scale = 0.5;
+          expect_rounded_numbers<std::int16_t>(desc, DType::i16);
+          expect_rounded_numbers<float>(desc, DType::f32);
+        }
+      }
+    }
+  }
+}
+
+TEST(ConvertBf16, TellsWhatIsNotFinite) {
+  ConvertDesc desc{.dtype = DType::f32, .dst_type = DType::bf16, .channels = 1};
+  desc.source = desc.dst = Box::whole({1, 1, 600});
+  std::vector<float> source(600, 1.0F);
+  std::vector<Bf16> dst(600);
+  EXPECT_TRUE(converts(Backend::cpu, desc, source.data(), dst.data()));
+  for (const std::size_t at : {std::size_t{0}, std::size_t{511}, std::size_t{599}}) {
+    source[at] = std::numeric_limits<float>::infinity();
+    EXPECT_FALSE(converts(Backend::cpu, desc, source.data(), dst.data())) << at;
+    source[at] = 1;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ConvertTest, both_backends(), backend_test_name);

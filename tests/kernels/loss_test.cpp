@@ -1,5 +1,6 @@
 #include "halograd/kernels/loss.hpp"
 
+#include "kernels/bf16_support.hpp"
 #include "kernels/support.hpp"
 
 namespace halograd::test {
@@ -41,6 +42,26 @@ TEST_P(LossTest, GradientIsScaledDifference) {
     expected[i] = 0.25 * (static_cast<double>(prediction[i]) - static_cast<double>(target[i]));
   }
   EXPECT_LT(relative_l2(gradient, expected), 1e-6);
+}
+
+/// The sum is not rounded, the gradient once, in place too.
+TEST(LossBf16, IsTheReferenceOfTheSameNumbers) {
+  for (const std::int64_t count : {1, 63, 1003, 40000}) {
+    const auto prediction = bf16_values(count, 1);
+    const auto target = random_values(count, 2);
+    std::vector<Bf16> narrow = to_bf16(prediction);
+    double sum = 1e30;
+    squared_error(Backend::cpu, DType::bf16, narrow.data(), target.data(), count, &sum);
+    EXPECT_NEAR(sum / error_of(Backend::reference, prediction, target, count), 1, 1e-12);
+    std::vector<float> expected(prediction.size());
+    squared_error_gradient(Backend::reference, DType::f32, prediction.data(), target.data(), 0.3F, count,
+                           expected.data());
+    std::vector<Bf16> apart(narrow.size());
+    squared_error_gradient(Backend::cpu, DType::bf16, narrow.data(), target.data(), 0.3F, count, apart.data());
+    expect_rounded(to_floats(apart), expected, 1e-7);
+    squared_error_gradient(Backend::cpu, DType::bf16, narrow.data(), target.data(), 0.3F, count, narrow.data());
+    EXPECT_EQ(to_floats(narrow), to_floats(apart));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LossTest, both_backends(), backend_test_name);

@@ -1,6 +1,7 @@
 #include "halograd/kernels/segmentation_loss.hpp"
 
 #include "halograd/core/parallel.hpp"
+#include "kernels/bf16_support.hpp"
 #include "kernels/support.hpp"
 
 namespace halograd::test {
@@ -211,6 +212,31 @@ TEST_P(SegmentationLossTest, TakesAsManyClassesAsLabelsHave) {
   const LossResult got = run(GetParam(), desc, logits, labels);
   EXPECT_NEAR(got.loss, naive_loss(desc, {logits.begin(), logits.end()}, labels), 1e-6);
   EXPECT_LT(relative_l2(got.gradient, run(Backend::reference, desc, logits, labels).gradient), 1e-5);
+}
+
+/// Sums are not rounded, gradients once, in place.
+TEST(SegmentationLossBf16, IsTheReferenceOfTheSameNumbers) {
+  Dice dice(4);
+  for (std::uint64_t round = 0; round < 24; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    SegmentationLossDesc desc = random_loss(dice, round);
+    if (round % 5 == 0) desc.voxels = 20000;
+    auto labels = random_labels(desc.samples * desc.voxels, desc.classes, static_cast<unsigned>(round));
+    labels[0] = static_cast<std::uint8_t>(desc.ignore_label == 0 ? 1 : 0);
+    const auto logits = bf16_values(desc.samples * desc.voxels * desc.classes, round, -4, 4);
+    const LossResult expected = run(Backend::reference, desc, logits, labels);
+
+    desc.type = DType::bf16;
+    std::vector<Bf16> narrow = to_bf16(logits);
+    std::vector<double> sums(static_cast<std::size_t>(segmentation_sum_count(desc, desc.samples)), 1e30);
+    std::vector<double> by_class(static_cast<std::size_t>(2 * desc.samples * desc.classes), 1e30);
+    segmentation_sums(Backend::cpu, desc, narrow.data(), labels.data(), sums.data());
+    SegmentationOutcome outcome;
+    finish_segmentation(Backend::cpu, desc, desc.samples, sums.data(), &outcome, by_class.data());
+    EXPECT_NEAR(outcome.loss, expected.loss, 1e-6);
+    segmentation_gradient(Backend::cpu, desc, narrow.data(), labels.data(), &outcome, by_class.data(), narrow.data());
+    expect_rounded(to_floats(narrow), expected.gradient, 1e-5);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, SegmentationLossTest, both_backends(), backend_test_name);

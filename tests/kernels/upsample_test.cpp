@@ -1,5 +1,6 @@
 #include "halograd/kernels/upsample.hpp"
 
+#include "kernels/bf16_support.hpp"
 #include "kernels/slices.hpp"
 
 #include <algorithm>
@@ -68,19 +69,18 @@ UpsampleDesc desc_of(const Volume& volume, const VoxelLayout& src, const Box& ou
   return {volume.samples, volume.channels, volume.kind, volume.factor, volume.in, src, out, dst};
 }
 
-class UpsampleTest : public BackendTest {
-protected:
-  template <typename Body>
-  void for_random_volumes(const Body& body) {
-    Dice dice(5);
-    for (std::uint64_t round = 0; round < 40; ++round) {
-      const UpsampleKind kind = round % 2 == 0 ? UpsampleKind::nearest : UpsampleKind::trilinear;
-      const Volume volume = random_volume(dice, kind);
-      SCOPED_TRACE("round " + std::to_string(round));
-      body(dice, volume, round);
-    }
+template <typename Body>
+void for_random_volumes(const Body& body) {
+  Dice dice(5);
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    const UpsampleKind kind = round % 2 == 0 ? UpsampleKind::nearest : UpsampleKind::trilinear;
+    const Volume volume = random_volume(dice, kind);
+    SCOPED_TRACE("round " + std::to_string(round));
+    body(dice, volume, round);
   }
-};
+}
+
+class UpsampleTest : public BackendTest {};
 
 TEST_P(UpsampleTest, MatchesTheDefinitionOnRandomPartsAndWritesNothingElse) {
   for_random_volumes([&](Dice& dice, const Volume& volume, std::uint64_t round) {
@@ -191,6 +191,42 @@ TEST_P(UpsampleTest, PartsWithTheMarginsOfTheWindowJoinToTheWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, UpsampleTest, both_backends(), backend_test_name);
+
+/// What both directions do to the same numbers in bf16 and, by the reference, in float.
+void expect_same_in_bf16(const Volume& volume, const Box& out, const Slice& x, const Slice& y) {
+  UpsampleDesc desc = desc_of(volume, x.layout, out, y.layout);
+  Slice forward = y;
+  Slice backward = x;
+  upsample(Backend::reference, desc, x.data(), forward.data());
+  upsample_backward(Backend::reference, desc, y.data(), backward.data());
+  desc.type = DType::bf16;
+  Bf16Slice narrow_x(x);
+  Bf16Slice narrow_y(y);
+  upsample(Backend::cpu, desc, narrow_x.data(), narrow_y.data());
+  expect_rounded(narrow_y.floats(), forward.buffer, 1e-6);
+  narrow_y = Bf16Slice(y);
+  upsample_backward(Backend::cpu, desc, narrow_y.data(), narrow_x.data());
+  expect_rounded(narrow_x.floats(), backward.buffer, 1e-6);
+}
+
+TEST(UpsampleBf16, IsTheReferenceRoundedOnceAndWritesNothingElse) {
+  for_random_volumes([&](Dice& dice, const Volume& volume, std::uint64_t round) {
+    const Box out = random_part(dice, volume.out());
+    const Box needed = upsample_window(volume.kind, volume.factor).input_needed(out, volume.in);
+    expect_same_in_bf16(volume, out, random_bf16_slice(dice, volume.samples, needed, volume.channels, round),
+                        random_bf16_slice(dice, volume.samples, out, volume.channels, round + 1));
+  });
+}
+
+TEST(UpsampleBf16, TakesRowsOfAnyLength) {
+  Dice dice(6);
+  for (const std::int64_t channels : {300, 5000}) {
+    const Volume volume{UpsampleKind::trilinear, {1, 2, 2}, {1, 2, 18}, 1, channels};
+    const Box all = Box::whole(volume.out());
+    expect_same_in_bf16(volume, all, random_bf16_slice(dice, 1, Box::whole(volume.in), channels, 1),
+                        random_bf16_slice(dice, 1, all, channels, 2));
+  }
+}
 
 TEST(UpsampleWindow, ReachesEveryOutputThatAnInputWeighsIn) {
   for (const UpsampleKind kind : {UpsampleKind::nearest, UpsampleKind::trilinear}) {

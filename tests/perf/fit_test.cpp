@@ -42,7 +42,7 @@ std::vector<MessageSample> measured(const std::vector<std::int64_t>& ranks, cons
   return samples;
 }
 
-double seconds_of(const LinkCost& link, double bytes) {
+double seconds_of(const LinkRanges& link, double bytes) {
   double seconds = 0;
   for (const LinkRange& range : link) {
     if (bytes >= range.from_bytes) seconds = range.latency_seconds + bytes / range.bytes_per_second;
@@ -74,7 +74,7 @@ double three_lines(double bytes, double) {
 }
 
 TEST(FitLink, ExactLine) {
-  const LinkCost link = fit_link(measured({2}, line));
+  const LinkRanges link = fit_link(measured({2}, line));
   ASSERT_EQ(link.size(), 1U);
   EXPECT_EQ(link[0].from_bytes, 0);
   EXPECT_WITHIN(1e-9, link[0].latency_seconds, 2e-6);
@@ -84,14 +84,14 @@ TEST(FitLink, ExactLine) {
 
 TEST(FitLink, TwoSizesAreEnough) {
   const std::vector<MessageSample> samples = {{1000, 2, 3e-6}, {5000, 2, 7e-6}};
-  const LinkCost link = fit_link(samples);
+  const LinkRanges link = fit_link(samples);
   ASSERT_EQ(link.size(), 1U);
   EXPECT_WITHIN(1e-9, link[0].latency_seconds, 2e-6);
   EXPECT_WITHIN(1e-9, link[0].bytes_per_second, 1e9);
 }
 
 TEST(FitLink, ExactLinesWithBreaks) {
-  const LinkCost link = fit_link(measured({2}, three_lines));
+  const LinkRanges link = fit_link(measured({2}, three_lines));
   ASSERT_EQ(link.size(), 3U);
   const double latencies[] = {1e-6, 20e-6, 100e-6};
   const double bandwidths[] = {1e9, 8e9, 2e9};
@@ -110,7 +110,7 @@ TEST(FitLink, ExactLinesWithBreaks) {
 TEST(FitLink, NoiseEarnsNoBreaks) {
   int breaks = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    const LinkCost link = fit_link(measured({2}, line, 0.1, seed));
+    const LinkRanges link = fit_link(measured({2}, line, 0.1, seed));
     breaks += link.size() > 1 ? 1 : 0;
     for (const double bytes : geometric(256, 64 * mebi, 2)) {
       EXPECT_WITHIN(0.15, seconds_of(link, bytes), line(bytes, 2)) << bytes << " bytes, seed " << seed;
@@ -122,7 +122,7 @@ TEST(FitLink, NoiseEarnsNoBreaks) {
 
 TEST(FitLink, BreaksAreFoundInNoise) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    const LinkCost link = fit_link(measured({2}, three_lines, 0.05, seed, 2));
+    const LinkRanges link = fit_link(measured({2}, three_lines, 0.05, seed, 2));
     EXPECT_GE(link.size(), 2U) << seed;
     EXPECT_WITHIN(0.1, link.front().bytes_per_second, 1e9) << seed;
     EXPECT_WITHIN(0.1, link.back().bytes_per_second, 2e9) << seed;
@@ -133,12 +133,12 @@ TEST(FitLink, BreaksAreFoundInNoise) {
 
 TEST(FitLink, NoNegativeFigures) {
   // Steeper than in proportion: a line through it would start below 0.
-  const LinkCost steep = fit_link(std::vector<MessageSample>{{1000, 2, 1e-6}, {2000, 2, 3e-6}});
+  const LinkRanges steep = fit_link(std::vector<MessageSample>{{1000, 2, 1e-6}, {2000, 2, 3e-6}});
   ASSERT_EQ(steep.size(), 1U);
   EXPECT_EQ(steep[0].latency_seconds, 0);
   EXPECT_WITHIN(1e-6, steep[0].bytes_per_second, std::sqrt(1e9 * 2e9 / 3));  // the mean of the logarithms
   // Falling: a constant, and a bandwidth of no consequence.
-  const LinkCost falling = fit_link(std::vector<MessageSample>{{1000, 2, 4e-6}, {2000, 2, 2e-6}});
+  const LinkRanges falling = fit_link(std::vector<MessageSample>{{1000, 2, 4e-6}, {2000, 2, 2e-6}});
   ASSERT_EQ(falling.size(), 1U);
   EXPECT_WITHIN(1e-6, falling[0].latency_seconds, std::sqrt(4e-6 * 2e-6));
   EXPECT_TRUE(std::isfinite(falling[0].bytes_per_second));
@@ -148,7 +148,7 @@ TEST(FitLink, NoNegativeFigures) {
 
 // Weights of 1 / seconds² would give 1.1 µs: what took too long hardly counts there.
 TEST(FitLink, TooLittleCountsAsMuchAsTooMuch) {
-  const LinkCost link =
+  const LinkRanges link =
       fit_link(std::vector<MessageSample>{{1000, 2, 1e-6}, {1000, 2, 9e-6}, {2000, 2, 1e-6}, {2000, 2, 9e-6}});
   EXPECT_WITHIN(0.002, seconds_of(link, 1000), 3e-6);
 }
@@ -159,7 +159,7 @@ TEST(FitLink, LongerMessagesNeverCostLess) {
   int with_breaks = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const SecondsOf function = seed < 50 ? SecondsOf(falls) : SecondsOf(three_lines);
-    const LinkCost link = fit_link(measured({2}, function, 0.01 * static_cast<double>(seed % 50), seed, 2));
+    const LinkRanges link = fit_link(measured({2}, function, 0.01 * static_cast<double>(seed % 50), seed, 2));
     with_breaks += link.size() > 1 ? 1 : 0;
     double before = 0;
     for (const double bytes : geometric(1, 1024 * mebi, 1.01)) {

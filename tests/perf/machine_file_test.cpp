@@ -73,7 +73,7 @@ void expect_same(const Machine& actual, const Machine& expected) {
   }
 }
 
-void expect_same(const LinkCost& actual, const LinkCost& expected) {
+void expect_same(const LinkRanges& actual, const LinkRanges& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto figures = [](const LinkRange& range) {

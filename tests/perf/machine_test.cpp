@@ -90,9 +90,9 @@ TEST(MachineSetting, TheRateOfTheLongestNameThatAKindBeginsWith) {
 }
 
 TEST(Machine, SecondsOfAMessageAtAndAroundBorders) {
-  const Link link{{.from_bytes = 0, .latency_seconds = 1, .bytes_per_second = 10},
-                  {.from_bytes = 100, .latency_seconds = 3, .bytes_per_second = 50},
-                  {.from_bytes = 1000, .latency_seconds = 5, .bytes_per_second = 100}};
+  const LinkRanges link{{.from_bytes = 0, .latency_seconds = 1, .bytes_per_second = 10},
+                        {.from_bytes = 100, .latency_seconds = 3, .bytes_per_second = 50},
+                        {.from_bytes = 1000, .latency_seconds = 5, .bytes_per_second = 100}};
   EXPECT_EQ(message_seconds(link, 0), 0);
   EXPECT_EQ(message_seconds(link, 1), 1.1);
   EXPECT_EQ(message_seconds(link, 99), 1 + 9.9);

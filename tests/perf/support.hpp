@@ -39,7 +39,7 @@ inline Network small_unet() {
 }
 
 /// A message of any length takes so long.
-inline Link constant_link(double seconds) {
+inline LinkRanges constant_link(double seconds) {
   return {{.from_bytes = 0, .latency_seconds = seconds, .bytes_per_second = 1e300}};
 }
 

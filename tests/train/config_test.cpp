@@ -29,7 +29,7 @@ TEST(Config, an_empty_file_is_the_documented_defaults) {
   EXPECT_EQ(config.train.learning_rate, 1e-3);
   EXPECT_EQ(config.train.momentum, 0.9);
   EXPECT_EQ(config.data.split, (std::array{0.8, 0.1, 0.1}));
-  EXPECT_EQ(config.parallel.backend, "cpu");
+  EXPECT_EQ(config.parallel.device, "auto");
   EXPECT_NO_THROW(validate(config));
 }
 
@@ -214,8 +214,8 @@ TEST(Config, wrong_types_say_what_was_expected_and_what_was_got) {
 
 TEST(Config, values_out_of_range_say_what_would_be_right) {
   EXPECT_EQ(parse_error("[model]\nwidth = 100\n"), "run.toml:2: model.width = 100 must be a multiple of 8 (to 65536)");
-  EXPECT_EQ(parse_error("[train]\nprecision = \"bf16\"\n"),
-            "run.toml:2: train.precision = \"bf16\" must be \"f32\" (\"bf16\" is not built yet)");
+  EXPECT_EQ(parse_error("[train]\nprecision = \"fp16\"\n"),
+            "run.toml:2: train.precision = \"fp16\" must be \"f32\" or \"tf32\" or \"bf16\"");
   EXPECT_EQ(parse_error("[model]\nname = \"unet\"\n"),
             "run.toml:2: model.name = \"unet\" must be \"cosmoflow\" or \"unet3d\"");
   EXPECT_EQ(parse_error("[model]\npool = \"avg\"\n"),
@@ -232,7 +232,7 @@ TEST(Config, values_out_of_range_say_what_would_be_right) {
        {"train.epochs=0", "train.batch_size=-1", "model.dropout_keep=0", "model.dropout_keep=1.1",
         "model.batch_norm_decay=1", "train.seed=-1", "train.lr_final=2", "train.optimizer=adamw",
         "train.checkpoints_kept=0", "parallel.grid=0x1x1", "parallel.grid=1x1x1x1", "data.format=lits",
-        "data.transform=log", "parallel.backend=cuda", "data.path=", "train.momentum=1"}) {
+        "data.transform=log", "parallel.device=gpu", "data.path=", "train.momentum=1"}) {
     EXPECT_NE(parse_error("", {wrong}).find(" must be "), std::string::npos) << wrong;
   }
   Config config;

@@ -60,7 +60,7 @@ struct Golden {
     const Network network = cosmoflow({.width = static_cast<std::int64_t>(file.attribute("/", "width")),
                                        .dropout_keep = static_cast<float>(file.attribute("/", "dropout_keep")),
                                        .batch_norm_decay = file.attribute("/", "batch_norm_decay")});
-    return {network, Communicator::self(), {.backend = backend, .optimizer = {.kind = kind}, .seed = seed}};
+    return {network, Communicator::self(), {.device = backend, .optimizer = {.kind = kind}, .seed = seed}};
   }
 };
 

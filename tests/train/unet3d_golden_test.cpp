@@ -58,7 +58,7 @@ struct Golden {
                                     .loss = loss});
     return {network,
             Communicator::self(),
-            {.backend = backend, .optimizer = {.kind = kind}, .seed = seed, .direct_convolutions = true}};
+            {.device = backend, .optimizer = {.kind = kind}, .seed = seed, .direct_convolutions = true}};
   }
 };
 

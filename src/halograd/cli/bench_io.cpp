@@ -188,11 +188,10 @@ nlohmann::ordered_json run_case(const Communicator& world, const BenchIoOptions&
   const std::int64_t most = (batch + grid.data - 1) / grid.data;
   const std::int64_t slot_bytes = 4 * most * own.volume() * channels;
   ReservedMemory slots(2 * slot_bytes);
-  float* const memory = slots.floats().data();
   Sampler sampler(dataset.samples(Split::train), {.batch = batch});
   std::vector<std::vector<std::int64_t>> kept;
   for (std::int64_t i = 0; i < sampler.batches_per_epoch(); ++i) kept.push_back(sampler.mini_batch(0, i));
-  Loader loader(world, dataset, {own, own, {memory, memory + slot_bytes / 4}},
+  Loader loader(world, dataset, {own, own, {slots.data(), slots.data() + slot_bytes}},
                 loader_options(world, options, one, grid), kept);
   Epochs epochs(world, dataset, loader, batch, options.compute);
   const Sums first = epochs.run(1, options.epochs > 1);

@@ -1,13 +1,12 @@
 #include "halograd/comm/communicator.hpp"
 
+#include "halograd/comm/environment.hpp"
 #include "halograd/comm/mpi_support.hpp"
 #include "halograd/comm/waiting.hpp"
 #include "halograd/core/error.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 namespace halograd {
 
@@ -18,13 +17,6 @@ using Implementation = Communicator::Implementation;
 std::shared_ptr<const Implementation>& world_implementation() {
   static std::shared_ptr<const Implementation> world;
   return world;
-}
-
-bool shared_memory_wanted() {
-  const char* value = std::getenv("HALOGRAD_SHARED_MEMORY");
-  if (value == nullptr) return true;
-  const std::string_view text(value);
-  return !(text == "0" || text == "off" || text == "OFF" || text == "false" || text == "no");
 }
 
 template <typename T>
@@ -65,7 +57,7 @@ std::shared_ptr<Implementation> adopt(MPI_Comm comm, int node, bool spin) {
   made->spin = spin;
   all_gather_one(*made, node, made->node_of);
   made->one_node = std::ranges::all_of(made->node_of, [&](int other) { return other == node; });
-  const std::int64_t unwanted = shared_memory_wanted() ? 0 : 1;
+  const std::int64_t unwanted = comm::switched_off("HALOGRAD_SHARED_MEMORY") ? 1 : 0;
   made->shared_memory = all_reduce_max_one(*made, unwanted, MPI_INT64_T) == 0;
   return made;
 }

@@ -13,84 +13,137 @@
 namespace halograd {
 
 struct Lane::Implementation {
-  static constexpr std::uint64_t capacity = 1024;
-
-  Implementation() : thread([this] { serve(); }) {}
-
-  ~Implementation() {
-    {
-      const std::lock_guard lock(mutex);
-      closing = true;
-      // While an exception unwinds the ranks that a job waits for may never answer.
-      if (std::uncaught_exceptions() > 0) cancelled = true;
-    }
-    posted_or_closing.notify_one();
-    thread.join();
-  }
-
-  void serve() {
-    comm::set_cancellation(&cancelled);
-    std::unique_lock lock(mutex);
-    while (true) {
-      posted_or_closing.wait(lock, [this] { return finished < posted || closing; });
-      if (finished == posted) return;
-      const auto* job = queue[finished % capacity];
-      // What follows a failed job would wait for messages that never come.
-      if (!failure) {
-        lock.unlock();
-        std::exception_ptr thrown;
-        try {
-          (*job)();
-        } catch (...) {
-          thrown = std::current_exception();
-        }
-        lock.lock();
-        failure = thrown;
-        if (failure) failed_ticket = finished + 1;
-      }
-      ++finished;
-      progressed.notify_all();
-    }
-  }
-
-  std::mutex mutex;
-  std::condition_variable posted_or_closing;
-  std::condition_variable progressed;
-  std::array<const std::function<void()>*, capacity> queue{};
-  std::uint64_t posted = 0;
-  std::uint64_t finished = 0;
-  bool closing = false;
-  std::exception_ptr failure;
-  std::uint64_t failed_ticket = 0;
-  std::atomic<bool> cancelled{false};
-  std::thread thread;  // last: it uses the rest
+  virtual ~Implementation() = default;
+  virtual std::uint64_t start(const std::function<void()>& job) = 0;
+  virtual double wait(std::uint64_t ticket) = 0;
 };
 
-Lane::Lane() : implementation_(std::make_unique<Implementation>()) {}
+namespace {
+
+class ThreadedLane final : public Lane::Implementation {
+public:
+  ThreadedLane() : thread_([this] { serve(); }) {}
+
+  ~ThreadedLane() override {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+      // While an exception unwinds the ranks that a job waits for may never answer.
+      if (std::uncaught_exceptions() > 0) cancelled_ = true;
+    }
+    posted_or_closing_.notify_one();
+    thread_.join();
+  }
+
+  std::uint64_t start(const std::function<void()>& job) override;
+  double wait(std::uint64_t ticket) override;
+
+private:
+  static constexpr std::uint64_t capacity = 1024;
+
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable posted_or_closing_;
+  std::condition_variable progressed_;
+  std::array<const std::function<void()>*, capacity> queue_{};
+  std::uint64_t posted_ = 0;
+  std::uint64_t finished_ = 0;
+  bool closing_ = false;
+  std::exception_ptr failure_;
+  std::uint64_t failed_ticket_ = 0;
+  std::atomic<bool> cancelled_{false};
+  std::thread thread_;  // last: it uses the rest
+};
+
+void ThreadedLane::serve() {
+  comm::set_cancellation(&cancelled_);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    posted_or_closing_.wait(lock, [this] { return finished_ < posted_ || closing_; });
+    if (finished_ == posted_) return;
+    const auto* job = queue_[finished_ % capacity];
+    // What follows a failed job would wait for messages that never come.
+    if (!failure_) {
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        (*job)();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      failure_ = thrown;
+      if (failure_) failed_ticket_ = finished_ + 1;
+    }
+    ++finished_;
+    progressed_.notify_all();
+  }
+}
+
+std::uint64_t ThreadedLane::start(const std::function<void()>& job) {
+  std::uint64_t ticket = 0;
+  {
+    std::unique_lock lock(mutex_);
+    progressed_.wait(lock, [&] { return posted_ - finished_ < capacity; });
+    queue_[posted_ % capacity] = &job;
+    ticket = ++posted_;
+  }
+  posted_or_closing_.notify_one();
+  return ticket;
+}
+
+double ThreadedLane::wait(std::uint64_t ticket) {
+  const double begin = now_seconds();
+  std::unique_lock lock(mutex_);
+  progressed_.wait(lock, [&] { return finished_ >= ticket; });
+  if (failure_ && failed_ticket_ <= ticket) std::rethrow_exception(failure_);
+  return now_seconds() - begin;
+}
+
+class ImmediateLane final : public Lane::Implementation {
+public:
+  std::uint64_t start(const std::function<void()>& job) override {
+    ++posted_;
+    if (failure_) return posted_;
+    try {
+      job();
+    } catch (...) {
+      failure_ = std::current_exception();
+      failed_ticket_ = posted_;
+    }
+    return posted_;
+  }
+
+  double wait(std::uint64_t ticket) override {
+    if (failure_ && failed_ticket_ <= ticket) std::rethrow_exception(failure_);
+    return 0;
+  }
+
+private:
+  std::uint64_t posted_ = 0;
+  std::exception_ptr failure_;
+  std::uint64_t failed_ticket_ = 0;
+};
+
+std::unique_ptr<Lane::Implementation> make(LaneMode mode) {
+  if (mode == LaneMode::at_once) return std::make_unique<ImmediateLane>();
+  return std::make_unique<ThreadedLane>();
+}
+
+}  // namespace
+
+Lane::Lane(LaneMode mode) : implementation_(make(mode)) {}
 Lane::~Lane() = default;
 Lane::Lane(Lane&&) noexcept = default;
 Lane& Lane::operator=(Lane&&) noexcept = default;
 
 std::uint64_t Lane::start(const std::function<void()>& job) {
-  auto& lane = *implementation_;
-  std::uint64_t ticket = 0;
-  {
-    std::unique_lock lock(lane.mutex);
-    lane.progressed.wait(lock, [&] { return lane.posted - lane.finished < Implementation::capacity; });
-    lane.queue[lane.posted % Implementation::capacity] = &job;
-    ticket = ++lane.posted;
-  }
-  lane.posted_or_closing.notify_one();
-  return ticket;
+  return implementation_->start(job);
 }
 
 double Lane::wait(std::uint64_t ticket) {
-  auto& lane = *implementation_;
-  const double begin = now_seconds();
-  std::unique_lock lock(lane.mutex);
-  lane.progressed.wait(lock, [&] { return lane.finished >= ticket; });
-  if (lane.failure && lane.failed_ticket <= ticket) std::rethrow_exception(lane.failure);
-  return now_seconds() - begin;
+  return implementation_->wait(ticket);
 }
 
 }  // namespace halograd

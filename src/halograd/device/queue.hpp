@@ -74,8 +74,9 @@ public:
   /// end. Meanwhile the calling thread allocates no memory of the device, synchronizes with nothing and reads no
   /// result; other threads go on as ever. Throws UsageError where can_record() is false.
   void begin_recording() const;
-  /// What was recorded, ready to launch. Throws ResourceError where something forbade it, or a queue was not waited
-  /// for; the queue does work again all the same, so that the caller may do without a recording.
+  /// What was recorded, ready to launch; called by the thread that began. Throws ResourceError where something forbade
+  /// it, or a queue was not waited for; the queue does work again all the same, so that the caller may do without a
+  /// recording.
   [[nodiscard]] Graph end_recording() const;
   /// Lists all of the recording's work here, in one piece.
   void launch(const Graph& graph) const;

@@ -10,8 +10,9 @@ BoundPlan::Task BoundPlan::start_on(LaneKind kind, std::size_t step, Job job) {
   Flight& flight = flights_[step];
   flight.posted = to_.queue.make_event();
   flight.done = lane.queue.make_event();
-  flight.job = [&lane, &flight, job = std::move(job)] {
+  flight.job = [this, step, &lane, &flight, job = std::move(job)] {
     lane.queue.wait(flight.posted);
+    lane.queue.label(labels_[step]);
     job(lane.queue);
     lane.queue.record(flight.done);
   };

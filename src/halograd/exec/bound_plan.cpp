@@ -3,6 +3,8 @@
 #include "halograd/core/error.hpp"
 #include "halograd/core/system.hpp"
 
+#include <fmt/format.h>
+
 namespace halograd {
 
 BoundPlan::BoundPlan(Plan plan, const Binding& binding)
@@ -18,7 +20,11 @@ void BoundPlan::connect() {
     exchanges_.emplace_back(to_.fabric->group(), exchange);
   }
   flights_.resize(plan_.steps.size());
-  for (std::size_t i = 0; i < plan_.steps.size(); ++i) tasks_.push_back(bind(i));
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    labels_.push_back(
+        fmt::format("{} {} {}", i, step_kind_name(plan_.steps[i].kind), step_name(plan_, plan_.steps[i])));
+    tasks_.push_back(bind(i));
+  }
 }
 
 void BoundPlan::make_kernels() {
@@ -108,23 +114,58 @@ StepResult BoundPlan::run(const StepContext& context) {
   to_.block->begin(to_.queue, {.least_weight = least_weight, .step = static_cast<std::uint32_t>(context.step)});
   if (to_.optimizer != nullptr && plan_.mode == Mode::train) to_.optimizer->begin_step(context.learning_rate);
   StepResult result;
+  const double begin = now_seconds();
+  // What the host brings can't be recorded.
+  const bool loads = !tasks_.empty() && plan_.steps.front().kind == StepKind::load_input;
+  if (loads) tasks_.front()();
+  result.forward_seconds = now_seconds() - begin;
+  if (context.step_seconds != nullptr && loads) context.step_seconds[0] = result.forward_seconds;
+  const bool recordable = to_.record && plan_.mode == Mode::train && context.step_seconds == nullptr &&
+                          to_.queue.can_record() && (to_.fabric == nullptr || to_.fabric->returns_when_listed());
+  recordable ? list_recorded(loads ? 1 : 0, result) : list(loads ? 1 : 0, result);
+  if (plan_.mode == Mode::train) to_.parameters->stepped();
+  const double before = now_seconds();
+  result.loss = finish_loss();
+  (result.recorded_seconds > 0 ? result.recorded_seconds : result.update_seconds) += now_seconds() - before;
+  return result;
+}
+
+/// Runs the steps from `first` on, or lists them on a device whose work takes its time: then phase by phase, so that
+/// each has a time.
+void BoundPlan::list(std::size_t first, StepResult& result) {
   double before = now_seconds();
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    tasks_[i]();
-    if (context.step_seconds != nullptr) to_.queue.synchronize();
-    const double after = now_seconds();
+  for (std::size_t i = first; i < tasks_.size(); ++i) {
     const Step& step = plan_.steps[i];
+    to_.queue.label(labels_[i]);
+    tasks_[i]();
+    const bool phase_ends = i + 1 == tasks_.size() || plan_.steps[i + 1].phase != step.phase;
+    if (phase_ends || context_.step_seconds != nullptr) to_.queue.synchronize();
+    const double after = now_seconds();
     double& bin = step.start >= 0                 ? result.communication_seconds
                   : step.phase == Phase::forward  ? result.forward_seconds
                   : step.phase == Phase::backward ? result.backward_seconds
                                                   : result.update_seconds;
     bin += after - before;
-    if (context.step_seconds != nullptr) context.step_seconds[i] = after - before;
+    if (context_.step_seconds != nullptr) context_.step_seconds[i] = after - before;
     before = after;
   }
-  if (plan_.mode == Mode::train) to_.parameters->stepped();
-  result.loss = finish_loss();
-  return result;
+}
+
+/// Launches the step as one piece: its list of hundreds of kernels costs the host as much as a single one.
+void BoundPlan::list_recorded(std::size_t first, StepResult& result) {
+  Recording& recording = recordings_[context_.input];
+  if (!recording.warm) {
+    recording.warm = true;
+    return list(first, result);
+  }
+  const double before = now_seconds();
+  if (!recording.graph) {
+    to_.queue.begin_recording();
+    for (std::size_t i = first; i < tasks_.size(); ++i) tasks_[i]();
+    recording.graph = to_.queue.end_recording();
+  }
+  to_.queue.launch(recording.graph);
+  result.recorded_seconds = now_seconds() - before;
 }
 
 double BoundPlan::finish_loss() {

@@ -11,6 +11,7 @@
 #include "halograd/plan/plan.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ struct Binding {
   Optimizer* optimizer = nullptr;
   StepBlock* block = nullptr;
   std::byte* arena = nullptr;
+  bool record = true;  ///< training steps, on a device that can
 };
 
 /// A Plan with its kernels made, its buffers placed and its messages set up: a list of closures that run in order.
@@ -103,6 +105,12 @@ private:
     double* sums = nullptr;  ///< those of the mini-batch
     double* dice = nullptr;  ///< [samples of the mini-batch, 2, classes]
   };
+  /// A training step on the samples in one input slot. The first is not recorded: libraries load kernels and take
+  /// memory in it.
+  struct Recording {
+    bool warm = false;
+    Graph graph;
+  };
   /// A message or sum in flight: its job, what it waits for and what waits for it.
   struct Flight {
     Task job;
@@ -111,6 +119,8 @@ private:
     Event done;
   };
 
+  void list(std::size_t first, StepResult& result);
+  void list_recorded(std::size_t first, StepResult& result);
   void make_kernels();
   Task bind(std::size_t step);
   Task bind_convolution(const Step& step);
@@ -143,6 +153,8 @@ private:
   std::vector<HaloExchange> exchanges_;
   std::vector<Flight> flights_;  ///< by start step
   std::vector<Task> tasks_;
+  std::vector<std::string> labels_;                   ///< by step
+  std::map<const std::byte*, Recording> recordings_;  ///< by input slot
 };
 
 }  // namespace halograd

@@ -8,8 +8,8 @@
 namespace halograd {
 
 /// Collective. Where each rank computes. "cpu" and "reference": its processor. "cuda": a GPU; the ranks of a node take
-/// its GPUs in turn, and share them where they are fewer. "auto": GPUs where every node has one, else processors. Throws
-/// ResourceError on all ranks alike where one asked for a GPU has none that can be used.
+/// its GPUs in turn, and share them where they are fewer. "auto": GPUs where every node has one, else processors.
+/// Throws ResourceError on all ranks alike where one asked for a GPU has none that can be used.
 Device choose_device(const std::string& name, const Communicator& world);
 
 }  // namespace halograd

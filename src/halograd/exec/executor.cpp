@@ -77,7 +77,8 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     for (const ParameterPlan& entry : parameters_->parameters()) {
       if (entry.spec.dims.size() == 1) widest = std::max(widest, entry.spec.dims.front());
     }
-    fabric_.emplace(world_, options_.grid, options_.device, 2 * widest, parameters_->trainable_elements());
+    fabric_.emplace(world_, options_.grid, options_.device, options_.transport, 2 * widest,
+                    parameters_->trainable_elements());
   }
 }
 
@@ -116,7 +117,8 @@ BoundPlan& Executor::bound(Mode mode, std::int64_t batch) {
                         .parameters = &*parameters_,
                         .optimizer = &*optimizer_,
                         .block = &*block_,
-                        .arena = arena_.data()};
+                        .arena = arena_.data(),
+                        .record = options_.record_steps};
   agree(world_, [&] {
     Plan plan = compile(network_, compile_options(options_, world_.rank(), mode, batch));
     // Who fills a slot need not know which plan will read it.

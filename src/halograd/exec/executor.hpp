@@ -20,6 +20,8 @@ struct ExecutorOptions {
   OptimizerOptions optimizer;
   std::uint64_t seed = 1;  ///< of the initial weights and of dropout
   std::int64_t bucket_bytes = CompileOptions{}.bucket_bytes;
+  bool record_steps = true;                  ///< on a device that can: training steps are recorded and replayed
+  std::optional<FabricTransport> transport;  ///< default: what choose_transport says
   int input_slots = 1;                       ///< two: one can be filled while a step reads the other
   bool direct_convolutions = false;          ///< see CompileOptions
   bool input_gradient = false;               ///< see CompileOptions

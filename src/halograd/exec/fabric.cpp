@@ -5,17 +5,23 @@
 namespace halograd {
 
 Fabric::Fabric(const Communicator& world, const ProcessGrid& grid, const Device& device,
-               std::int64_t largest_statistics, std::int64_t largest_bucket) {
-  const TransportChoice choice = choose_transport(world, device);
+               const std::optional<FabricTransport>& transport, std::int64_t largest_statistics,
+               std::int64_t largest_bucket) {
+  const TransportChoice choice =
+      transport ? TransportChoice{transport->how, "as asked for"} : choose_transport(world, device);
+  const NcclFactory make_nccl = transport ? transport->make_nccl : make_nccl_communicator;
   transport_ = choice.description;
   const Queue halo_queue = device.make_queue();
   const Queue gradient_queue = device.make_queue();
+  const auto link = [&](const Communicator& ranks, const Queue& queue) {
+    return Link(ranks, device, queue, choice.transport, make_nccl);
+  };
   const auto group = static_cast<int>(grid.place(world.rank()).group);
-  const Link all(world.duplicate(), device, halo_queue, choice.transport);
-  group_.emplace(world.split(group, world.rank()), device, halo_queue, choice.transport);
+  const Link all = link(world.duplicate(), halo_queue);
+  group_.emplace(link(world.split(group, world.rank()), halo_queue));
   world_sum_.emplace(all, largest_statistics);
   group_sum_.emplace(*group_, largest_statistics);
-  gradient_sum_.emplace(Link(world.duplicate(), device, gradient_queue, choice.transport), largest_bucket);
+  gradient_sum_.emplace(link(world.duplicate(), gradient_queue), largest_bucket);
   const LaneMode mode = all.returns_when_listed() ? LaneMode::at_once : LaneMode::threaded;
   halos_.emplace(FabricLane{halo_queue, Lane(mode)});
   gradients_.emplace(FabricLane{gradient_queue, Lane(mode)});

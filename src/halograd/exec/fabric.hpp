@@ -17,13 +17,19 @@ struct FabricLane {
   Lane lane;
 };
 
+/// A way for messages to travel that somebody decided on.
+struct FabricTransport {
+  Transport how = Transport::host;
+  NcclFactory make_nccl = make_nccl_communicator;
+};
+
 /// A rank's communicators and the lanes that use them: one for halos and statistics, which compute waits for soon, one
 /// for gradients, which it waits for at the step's end. On each lane all ranks post in the Plan's order.
 class Fabric {
 public:
   /// Collective over `world`. `largest_statistics`: doubles; `largest_bucket`: floats.
-  Fabric(const Communicator& world, const ProcessGrid& grid, const Device& device, std::int64_t largest_statistics,
-         std::int64_t largest_bucket);
+  Fabric(const Communicator& world, const ProcessGrid& grid, const Device& device,
+         const std::optional<FabricTransport>& transport, std::int64_t largest_statistics, std::int64_t largest_bucket);
 
   /// The way to the ranks that share this rank's samples, numbered as Site and Transfer::peer do; of the halo lane.
   [[nodiscard]] const Link& group() const { return *group_; }

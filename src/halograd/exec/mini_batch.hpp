@@ -26,15 +26,17 @@ struct MiniBatch {
   int slot = 0;  ///< the executor's input slot (and label slot) that its converted voxels are in, or go to
 };
 
-/// How a step went. The four times add up to it; `communication` is what compute had to wait for messages.
+/// How a step went. The times add up to it; `communication` is what compute had to wait for messages. On a GPU that
+/// wait is in the phases it delays, and a step that was launched whole (recorded) has one time.
 struct StepResult {
   double loss = 0;  ///< mean over the global mini-batch, the same on all ranks
   double forward_seconds = 0;
   double backward_seconds = 0;
   double update_seconds = 0;
   double communication_seconds = 0;
+  double recorded_seconds = 0;
   [[nodiscard]] double seconds() const {
-    return forward_seconds + backward_seconds + update_seconds + communication_seconds;
+    return forward_seconds + backward_seconds + update_seconds + communication_seconds + recorded_seconds;
   }
 };
 

@@ -22,6 +22,7 @@
 #include "halograd/kernels/reference/conv3d.hpp"
 #include "halograd/kernels/reference/convert.hpp"
 #include "halograd/kernels/reference/dense.hpp"
+#include "halograd/kernels/reference/f32_only.hpp"
 #include "halograd/kernels/reference/layout.hpp"
 #include "halograd/kernels/reference/loss.hpp"
 #include "halograd/kernels/reference/optimizer.hpp"
@@ -43,10 +44,12 @@ auto pick(const Queue& queue, const Reference& reference, const Cpu& cpu, const 
 }
 
 // What the reference computes in.
-const float* floats(const void* values) {
+const float* floats(DType type, const void* values) {
+  reference::expect_f32(type);
   return static_cast<const float*>(values);
 }
-float* floats(void* values) {
+float* floats(DType type, void* values) {
+  reference::expect_f32(type);
   return static_cast<float*>(values);
 }
 
@@ -72,32 +75,32 @@ std::unique_ptr<Chain> make_chain(const Queue& queue, const ChainDesc& desc) {
 
 void copy_region(const Queue& queue, const RegionCopy& copy, const void* from, void* to) {
   pick(
-      queue, [&] { reference::copy_region(copy, floats(from), floats(to)); }, [&] { cpu::copy_region(copy, from, to); },
-      [&] { cuda::copy_region(queue, copy, from, to); });
+      queue, [&] { reference::copy_region(copy, floats(copy.type, from), floats(copy.type, to)); },
+      [&] { cpu::copy_region(copy, from, to); }, [&] { cuda::copy_region(queue, copy, from, to); });
 }
 
 void add_region(const Queue& queue, const RegionCopy& copy, const void* from, void* to) {
   pick(
-      queue, [&] { reference::add_region(copy, floats(from), floats(to)); }, [&] { cpu::add_region(copy, from, to); },
-      [&] { cuda::add_region(queue, copy, from, to); });
+      queue, [&] { reference::add_region(copy, floats(copy.type, from), floats(copy.type, to)); },
+      [&] { cpu::add_region(copy, from, to); }, [&] { cuda::add_region(queue, copy, from, to); });
 }
 
 void upsample(const Queue& queue, const UpsampleDesc& desc, const void* x, void* y) {
   pick(
-      queue, [&] { reference::upsample(desc, floats(x), floats(y)); }, [&] { cpu::upsample(desc, x, y); },
-      [&] { cuda::upsample(queue, desc, x, y); });
+      queue, [&] { reference::upsample(desc, floats(desc.type, x), floats(desc.type, y)); },
+      [&] { cpu::upsample(desc, x, y); }, [&] { cuda::upsample(queue, desc, x, y); });
 }
 
 void upsample_backward(const Queue& queue, const UpsampleDesc& desc, const void* dy, void* dx) {
   pick(
-      queue, [&] { reference::upsample_backward(desc, floats(dy), floats(dx)); },
+      queue, [&] { reference::upsample_backward(desc, floats(desc.type, dy), floats(desc.type, dx)); },
       [&] { cpu::upsample_backward(desc, dy, dx); }, [&] { cuda::upsample_backward(queue, desc, dy, dx); });
 }
 
 void squared_error(const Queue& queue, DType type, const void* prediction, const float* target, std::int64_t count,
                    double* sum) {
   pick(
-      queue, [&] { *sum = reference::squared_error(floats(prediction), target, count); },
+      queue, [&] { *sum = reference::squared_error(floats(type, prediction), target, count); },
       [&] { *sum = cpu::squared_error(type, prediction, target, count); },
       [&] { cuda::squared_error(queue, type, prediction, target, count, sum); });
 }
@@ -105,7 +108,10 @@ void squared_error(const Queue& queue, DType type, const void* prediction, const
 void squared_error_gradient(const Queue& queue, DType type, const void* prediction, const float* target, float scale,
                             std::int64_t count, void* dprediction) {
   pick(
-      queue, [&] { reference::squared_error_gradient(floats(prediction), target, scale, count, floats(dprediction)); },
+      queue,
+      [&] {
+        reference::squared_error_gradient(floats(type, prediction), target, scale, count, floats(type, dprediction));
+      },
       [&] { cpu::squared_error_gradient(type, prediction, target, scale, count, dprediction); },
       [&] { cuda::squared_error_gradient(queue, type, prediction, target, scale, count, dprediction); });
 }
@@ -113,7 +119,7 @@ void squared_error_gradient(const Queue& queue, DType type, const void* predicti
 void segmentation_sums(const Queue& queue, const SegmentationLossDesc& desc, const void* logits,
                        const std::uint8_t* labels, double* sums) {
   pick(
-      queue, [&] { reference::segmentation_sums(desc, floats(logits), labels, sums); },
+      queue, [&] { reference::segmentation_sums(desc, floats(desc.type, logits), labels, sums); },
       [&] { cpu::segmentation_sums(desc, logits, labels, sums); },
       [&] { cuda::segmentation_sums(queue, desc, logits, labels, sums); });
 }
@@ -130,8 +136,8 @@ void segmentation_gradient(const Queue& queue, const SegmentationLossDesc& desc,
   pick(
       queue,
       [&] {
-        reference::segmentation_gradient(desc, floats(logits), labels, outcome->cross_entropy_scale, dice,
-                                         floats(dlogits));
+        reference::segmentation_gradient(desc, floats(desc.type, logits), labels, outcome->cross_entropy_scale, dice,
+                                         floats(desc.type, dlogits));
       },
       [&] { cpu::segmentation_gradient(desc, logits, labels, outcome->cross_entropy_scale, dice, dlogits); },
       [&] { cuda::segmentation_gradient(queue, desc, logits, labels, outcome, dice, dlogits); });
@@ -155,7 +161,7 @@ void convert_input(const Queue& queue, const ConvertDesc& desc, const void* sour
   pick(
       queue,
       [&] {
-        if (!reference::convert_input(desc, source, floats(dst))) *refused = 1;
+        if (!reference::convert_input(desc, source, floats(desc.dst_type, dst))) *refused = 1;
       },
       [&] {
         if (!cpu::convert_input(desc, source, dst)) *refused = 1;

@@ -148,7 +148,7 @@ ReductionRange fit_power_law(std::span<const MessageSample> samples) {
 
 }  // namespace
 
-LinkCost fit_link(std::span<const MessageSample> samples) {
+LinkRanges fit_link(std::span<const MessageSample> samples) {
   const auto seconds = [](const LinkRange& range, double bytes, std::int64_t) {
     return range.latency_seconds + bytes / range.bytes_per_second;
   };

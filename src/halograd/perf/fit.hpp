@@ -25,7 +25,7 @@ struct KernelSample {
 /// range is split where that at least halves the variance of the deviations from what is over 1%. Latencies come out
 /// not negative, bandwidths positive and finite, and a longer message never costs less. Each range's `error` is its
 /// median relative deviation. Throws UsageError for fewer than two sizes, and for samples that are not positive.
-LinkCost fit_link(std::span<const MessageSample> samples);
+LinkRanges fit_link(std::span<const MessageSample> samples);
 
 /// Linear regression of log2(seconds) on log2(bytes) and log2(ranks), in up to three ranges of bytes, likewise: a
 /// longer sum never costs less over any measured number of ranks, nor one over more ranks. Where a range's samples have

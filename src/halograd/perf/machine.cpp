@@ -44,7 +44,7 @@ const MachineSetting& Machine::setting_for(std::int64_t ranks, const SettingChoi
                    wanted.threads ? fmt::format(" of {} thread(s)", *wanted.threads) : "");
 }
 
-double message_seconds(const LinkCost& link, double bytes) {
+double message_seconds(const LinkRanges& link, double bytes) {
   if (bytes <= 0) return 0;
   if (link.empty())
     throw UsageError(

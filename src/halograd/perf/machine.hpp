@@ -37,7 +37,7 @@ struct LinkRange {
   double bytes_per_second = 0;
   std::optional<double> error;
 };
-using LinkCost = std::vector<LinkRange>;  ///< ascending, the first from 0; empty: not known
+using LinkRanges = std::vector<LinkRange>;  ///< ascending, the first from 0; empty: not known
 
 /// Sums of `bytes` over `ranks`, from `from_bytes` up:
 /// seconds = exp2(constant + bytes_exponent · log2(bytes) + ranks_exponent · log2(ranks)). The regression on logarithms
@@ -60,7 +60,7 @@ struct MachineSetting {
   std::int64_t baseline_bytes = 0;                 ///< a process's own memory, before any network
   std::map<std::string, KernelRate> rates;         ///< by Operation::kind, the beginning of it, or "default"
   std::map<std::string, MeasuredKernel> measured;  ///< by operation_key()
-  LinkCost link;                                       ///< between two ranks of a node
+  LinkRanges link;                                 ///< between two ranks of a node
   ReductionFit reduction;                          ///< over ranks of a node
 
   /// The rate of a kind: its own, else that of the longest name it begins with, else "default". Throws UsageError where
@@ -82,7 +82,7 @@ struct Machine {
   std::int64_t node_memory_bytes = 0;              ///< for all ranks of a node
   std::int64_t rank_memory_bytes = 0;              ///< of a rank's own device; 0: ranks share the node's
   std::vector<MachineSetting> settings;            ///< ascending ranks_on_node, then threads
-  LinkCost network;                                    ///< between ranks of two nodes
+  LinkRanges network;                              ///< between ranks of two nodes
   ReductionFit network_reduction;                  ///< over ranks of several nodes
 
   /// What each rank of a setting may take.
@@ -95,7 +95,7 @@ struct Machine {
 };
 
 /// Seconds of a message; that of no bytes takes none. Throws UsageError where the link is not known.
-double message_seconds(const LinkCost& link, double bytes);
+double message_seconds(const LinkRanges& link, double bytes);
 /// Seconds of a sum over `ranks` (1: none).
 double reduction_seconds(const ReductionFit& fit, double bytes, std::int64_t ranks);
 

@@ -96,8 +96,8 @@ void add_range(std::vector<Range>& ranges, const Range& range, const Reader& jso
   ranges.push_back(range);
 }
 
-LinkCost read_link(const Reader& json) {
-  LinkCost link;
+LinkRanges read_link(const Reader& json) {
+  LinkRanges link;
   json.each_element([&](const Reader& range) {
     range.allow({"from_bytes", "latency_seconds", "bytes_per_second", "error"});
     add_range(link,
@@ -186,7 +186,7 @@ void add_error(Json& json, const std::optional<double>& error) {
   if (error) json["error"] = *error;
 }
 
-Json to_json(const LinkCost& link) {
+Json to_json(const LinkRanges& link) {
   Json list = Json::array();
   for (const LinkRange& range : link) {
     list.push_back({{"from_bytes", range.from_bytes},

@@ -38,12 +38,10 @@ ConfigCheck<double> check_number(std::string right, std::function<bool(double)> 
   };
 }
 
-ConfigCheck<std::string> one_of(std::vector<std::string> built, std::vector<std::string> planned = {}) {
-  return [built = std::move(built), planned = std::move(planned)](const std::string& value) -> std::string {
-    if (std::ranges::find(built, value) != built.end()) return "";
-    const std::string names = fmt::format("\"{}\"", fmt::join(built, "\" or \""));
-    if (std::ranges::find(planned, value) == planned.end()) return names;
-    return fmt::format("{} (\"{}\" is not built yet)", names, value);
+ConfigCheck<std::string> one_of(std::vector<std::string> names) {
+  return [names = std::move(names)](const std::string& value) -> std::string {
+    if (std::ranges::find(names, value) != names.end()) return "";
+    return fmt::format("\"{}\"", fmt::join(names, "\" or \""));
   };
 }
 

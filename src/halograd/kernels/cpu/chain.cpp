@@ -1,5 +1,6 @@
 #include "halograd/kernels/cpu/chain.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/kernels/cpu/chain_backward.hpp"
 #include "halograd/kernels/cpu/chain_forward.hpp"
@@ -75,7 +76,8 @@ struct SampleSet {
   }
 };
 
-class CpuChain final : public TypedChain<float> {
+template <typename T>
+class CpuChain final : public TypedChain<T> {
 public:
   explicit CpuChain(const ChainDesc& desc)
       : desc_(desc),
@@ -85,27 +87,26 @@ public:
         backward_(desc),
         weighted_(static_cast<std::size_t>(desc.channels)) {}
 
-  void moments(const float* y, double* mean, double* m2) override {
+  void moments(const T* y, double* mean, double* m2) override {
     for_each_set(
         [&](const SampleSet& set) { moments_.run(y, set.samples, mean + set.statistics, m2 + set.statistics); });
   }
 
-  void forward(const float* y, const FaceBuffers<const float>& faces, const Normalisation& norm,
-               const DropoutKey& dropout, const Box& part, float* dst, std::uint8_t* argmax) override {
+  void forward(const T* y, const FaceBuffers<const T>& faces, const Normalisation& norm, const DropoutKey& dropout,
+               const Box& part, T* dst, std::uint8_t* argmax) override {
     for_each_set([&](const SampleSet& set) {
       const Activation activation = constants_.activation(set.of(norm));
       forward_.run({y, faces, activation, dropout, dst, desc_.training ? argmax : nullptr, set.samples}, part);
     });
   }
 
-  void backward_faces(const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
-                      const FaceBuffers<float>& dfaces) override {
+  void backward_faces(const T* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
+                      const FaceBuffers<T>& dfaces) override {
     backward_.faces({dout, argmax, dropout}, dfaces);
   }
 
-  void backward_sums(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
-                     const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part,
-                     double* sums) override {
+  void backward_sums(const T* y, const FaceBuffers<const T>& received, const Normalisation& norm, const T* dout,
+                     const std::uint8_t* argmax, const DropoutKey& dropout, const Box& part, double* sums) override {
     for_each_set([&](const SampleSet& set) {
       const Normalisation here = set.of(norm);
       const Activation activation = constants_.activation(here);
@@ -119,9 +120,9 @@ public:
     });
   }
 
-  void backward_data(const float* y, const FaceBuffers<const float>& received, const Normalisation& norm,
-                     const float* dout, const std::uint8_t* argmax, const DropoutKey& dropout,
-                     const NormGradient& statistics, float* dy) override {
+  void backward_data(const T* y, const FaceBuffers<const T>& received, const Normalisation& norm, const T* dout,
+                     const std::uint8_t* argmax, const DropoutKey& dropout, const NormGradient& statistics,
+                     T* dy) override {
     for_each_set([&](const SampleSet& set) {
       const Normalisation here = set.of(norm);
       const Activation activation = constants_.activation(here);
@@ -144,9 +145,9 @@ private:
 
   ChainDesc desc_;
   ChannelConstants constants_;
-  ChainMoments moments_;
-  ChainForward forward_;
-  ChainBackward backward_;
+  ChainMoments<T> moments_;
+  ChainForward<T> forward_;
+  ChainBackward<T> backward_;
   std::vector<double> weighted_;  ///< Σ dz·(y − mean): [C]
 };
 
@@ -157,7 +158,8 @@ std::unique_ptr<Chain> make_chain(const ChainDesc& desc) {
     throw UsageError("a max pool's window of {} voxels is too large: it may have at most 256",
                      desc.window.kernel.volume());
   }
-  return std::make_unique<CpuChain>(desc);
+  return with_activation_type(
+      desc.type, [&]<typename T>(T) -> std::unique_ptr<Chain> { return std::make_unique<CpuChain<T>>(desc); });
 }
 
 }  // namespace halograd::cpu

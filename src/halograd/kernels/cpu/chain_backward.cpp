@@ -1,8 +1,11 @@
 #include "halograd/kernels/cpu/chain_backward.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/kernels/cpu/chain_parts.hpp"
+#include "halograd/kernels/cpu/chain_uses.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace halograd::cpu {
 namespace {
@@ -34,103 +37,14 @@ bool overlap(const ChainDesc& desc) {
 }
 
 /// The pairs among the voxels `w` for average pooling of stride 2 with window 2 or 3.
-Pairs pairs_of(const ChainDesc& desc, const ReaderRows& readers, const Range& w) {
+Pairs pairs_of(const ChainDesc& desc, const Range& outputs, const Range& w) {
   // Output j alone reads its middle voxel (window 3) or its first (window 2): 2j + start.
   const std::int64_t start = (overlap(desc) ? 1 : 0) - desc.window.padding.w;
-  const std::int64_t lo = std::max(readers.outputs.lo, half_rounded_up(w.lo - start));
-  const std::int64_t hi = std::min(readers.outputs.hi, half_rounded_down(w.hi - 2 - start) + 1);
+  const std::int64_t lo = std::max(outputs.lo, half_rounded_up(w.lo - start));
+  const std::int64_t hi = std::min(outputs.hi, half_rounded_down(w.hi - 2 - start) + 1);
   if (hi <= lo) return {};
-  return {2 * lo + start, lo, hi - lo, hi == readers.outputs.hi};
+  return {2 * lo + start, lo, hi - lo, hi == outputs.hi};
 }
-
-template <typename T>
-Row<T> from_voxel(const Row<T>& row, std::int64_t at) {
-  return {row.data + at * row.pitch, row.pitch};
-}
-
-void clear(const Row<float>& row, const RowShape& shape) {
-  const bool dense = row.pitch == shape.channels;
-  if (dense) return void(std::fill_n(row.data, shape.voxels * shape.channels, 0.0F));
-  for (std::int64_t i = 0; i < shape.voxels; ++i) std::fill_n(row.data + i * row.pitch, shape.channels, 0.0F);
-}
-
-// What a row's gradient is used for. `voxels` and `pairs` take da that stands somewhere already; `target` says where to
-// gather the rest, from zero or what stands there on, and `gathered` that it is done.
-
-/// Gathers into scratch memory, one part of a row after the other.
-struct ScratchTarget {
-  std::int64_t channels;
-  float* scratch;
-
-  [[nodiscard]] Row<float> target(std::int64_t, std::int64_t count) const {
-    const Row<float> da{scratch, channels};
-    clear(da, {count, channels});
-    return da;
-  }
-};
-
-/// Makes the two sums of each channel.
-struct SumsUse : ScratchTarget {
-  const RowKernels& kernels;
-  const Activation& activation;
-  Row<const float> y;  ///< from the row's first own voxel
-  double* plain;
-  double* weighted;
-  static constexpr bool takes_pairs = true;
-
-  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const Row<const float>& da) const {
-    kernels.gradient_sums(activation, gain, {count, channels}, from_voxel(y, at), da, plain, weighted);
-  }
-  void gathered(std::int64_t at, std::int64_t count, const Row<float>& da) const {
-    voxels(at, count, {1, activation.slope}, {da.data, da.pitch});
-  }
-  void pairs(std::int64_t at, const PairShape& shape, const Gain& gain, const float* const* g) const {
-    kernels.gradient_sums_pairs(activation, gain, shape, y.data + at * channels, g, plain, weighted);
-  }
-};
-
-/// Makes dy.
-struct DataUse : ScratchTarget {
-  const RowKernels& kernels;
-  const Activation& activation;
-  const Correction& correction;
-  Row<const float> y;  ///< from the row's first own voxel
-  Row<float> dy;       ///< likewise
-  bool accumulate;
-  static constexpr bool takes_pairs = true;
-
-  void voxels(std::int64_t at, std::int64_t count, const Gain& gain, const Row<const float>& da) const {
-    kernels.gradient_data(activation, correction, gain, {count, channels}, from_voxel(y, at), da, from_voxel(dy, at),
-                          accumulate);
-  }
-  void gathered(std::int64_t at, std::int64_t count, const Row<float>& da) const {
-    voxels(at, count, {1, activation.slope}, {da.data, da.pitch});
-  }
-  void pairs(std::int64_t at, const PairShape& shape, const Gain& gain, const float* const* g) const {
-    kernels.gradient_data_pairs(activation, correction, gain, shape, y.data + at * channels, g,
-                                dy.data + at * channels);
-  }
-};
-
-/// Makes dy where it is da: gathered in place, without a look at y.
-struct InPlaceUse {
-  const RowKernels& kernels;
-  std::int64_t channels;
-  Row<float> dy;  ///< from the row's first own voxel
-  bool accumulate;
-  static constexpr bool takes_pairs = false;
-
-  void voxels(std::int64_t at, std::int64_t count, const Gain&, const Row<const float>& da) const {
-    const RowShape shape{count, channels};
-    accumulate ? kernels.add_row(shape, da, from_voxel(dy, at)) : copy_row(shape, da, from_voxel(dy, at));
-  }
-  [[nodiscard]] Row<float> target(std::int64_t at, std::int64_t count) const {
-    const Row<float> da = from_voxel(dy, at);
-    if (!accumulate) clear(da, {count, channels});
-    return da;
-  }
-  void gathered(std::int64_t, std::int64_t, const Row<float>&) const {}
-};
 
 /// Calls `body(n, d, h)` for the rows [begin, end) of the box, samples outermost.
 template <typename Body>
@@ -144,16 +58,19 @@ void for_each_row(const Box& box, std::int64_t begin, std::int64_t end, const Bo
 
 }  // namespace
 
-ChainBackward::ChainBackward(const ChainDesc& desc)
-    : desc_(desc), kernels_(row_kernels()), gather_(desc), scratch_(static_cast<std::size_t>(thread_count())) {
+template <typename T>
+ChainBackward<T>::ChainBackward(const ChainDesc& desc)
+    : desc_(desc), gather_(desc), scratch_(static_cast<std::size_t>(thread_count())) {
+  const std::int64_t width = std::max({desc.in.extent().w, desc.faces.lo.w, desc.faces.hi.w});
   for (Scratch& scratch : scratch_) {
     scratch.gather = gather_.make_scratch();
-    scratch.da.resize(static_cast<std::size_t>(desc.in.extent().w * desc.channels));
+    scratch.da.resize(static_cast<std::size_t>(width * desc.channels));
     scratch.sums.resize(static_cast<std::size_t>(2 * desc.channels));
   }
 }
 
-std::int64_t ChainBackward::held_bytes() const {
+template <typename T>
+std::int64_t ChainBackward<T>::held_bytes() const {
   std::int64_t bytes = 0;
   for (const Scratch& scratch : scratch_) {
     bytes +=
@@ -162,23 +79,25 @@ std::int64_t ChainBackward::held_bytes() const {
   return bytes;
 }
 
-void ChainBackward::faces(const OutputGradient& from, const FaceBuffers<float>& dfaces) {
-  const auto fill = [&](float* buffer, const Box& box) {
+template <typename T>
+void ChainBackward<T>::faces(const OutputGradient<T>& from, const FaceBuffers<T>& dfaces) {
+  const auto fill = [&](T* buffer, const Box& box) {
     if (buffer == nullptr || box.empty()) return;
-    const VoxelBuffer<float> face{buffer, {box, desc_.channels}};
+    const VoxelBuffer<T> face{buffer, {box, desc_.channels}};
     const Range w = range_of(box, 2);
     const std::int64_t rows = desc_.samples * box.extent().d * box.extent().h;
     const std::int64_t parts = part_count(rows * w.size() * desc_.channels, static_cast<std::int64_t>(scratch_.size()));
     for_each_part(parts, rows, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-      GatherScratch& scratch = scratch_[static_cast<std::size_t>(part)].gather;
+      Scratch& scratch = scratch_[static_cast<std::size_t>(part)];
       for_each_row(box, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
-        const Row<float> da = face.row(n, d, h, w.lo);
-        clear(da, {w.size(), desc_.channels});
+        const PlainUse<T> use{desc_.channels, scratch.da.data(), face.row(n, d, h, w.lo), false};
+        const Row<float> da = use.target(0, w.size());
         if (desc_.pool == PoolKind::max) {
-          gather_.gather_max(from, n, d, h, w, scratch, da);
+          gather_.gather_max(from, n, d, h, w, scratch.gather, da);
         } else {
-          gather_.spread(gather_.reader_rows(from, n, d, h, w, false, scratch), w, da);
+          gather_.spread(gather_.reader_rows(from, n, d, h, w, false, scratch.gather), w, da);
         }
+        use.gathered(0, w.size(), da);
       });
     });
   };
@@ -188,9 +107,10 @@ void ChainBackward::faces(const OutputGradient& from, const FaceBuffers<float>& 
   }
 }
 
-void ChainBackward::sums(const BackwardCall& call, const Box& part, double* plain, double* weighted) {
+template <typename T>
+void ChainBackward<T>::sums(const BackwardCall<T>& call, const Box& part, double* plain, double* weighted) {
   if (part.empty() || call.samples.size() == 0) return;
-  const VoxelBuffer<const float> y{call.y, desc_.src};
+  const VoxelBuffer<const T> y{call.y, desc_.src};
   const std::int64_t channels = desc_.channels;
   const std::int64_t rows = call.samples.size() * part.extent().d * part.extent().h;
   const std::int64_t parts =
@@ -200,9 +120,11 @@ void ChainBackward::sums(const BackwardCall& call, const Box& part, double* plai
     std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0);
     for_each_row(part, begin, end, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
       n += call.samples.lo;
-      const SumsUse use{
-          {channels, scratch.da.data()}, kernels_, call.activation, y.row(n, d, h, desc_.in.lo.w), scratch.sums.data(),
-          scratch.sums.data() + channels};
+      const SumsUse<T> use{{channels, scratch.da.data()},
+                           call.activation,
+                           y.row(n, d, h, desc_.in.lo.w),
+                           scratch.sums.data(),
+                           scratch.sums.data() + channels};
       visit_row(call, n, d, h, range_of(part, 2), scratch, use);
     });
   });
@@ -213,30 +135,31 @@ void ChainBackward::sums(const BackwardCall& call, const Box& part, double* plai
   }
 }
 
-void ChainBackward::data(const BackwardCall& call, const Correction& correction, float* dy) {
-  const VoxelBuffer<const float> y{call.y, desc_.src};
-  const VoxelBuffer<float> result{dy, desc_.src};
+template <typename T>
+void ChainBackward<T>::data(const BackwardCall<T>& call, const Correction& correction, T* dy) {
+  const VoxelBuffer<const T> y{call.y, desc_.src};
+  const VoxelBuffer<T> result{dy, desc_.src};
   const std::int64_t w = desc_.in.lo.w;
   if (leaves_y_as_it_is(desc_)) {
-    visit_own_rows(call, [&](std::int64_t n, std::int64_t d, std::int64_t h, Scratch&) {
-      return InPlaceUse{kernels_, desc_.channels, result.row(n, d, h, w), desc_.accumulate};
+    visit_own_rows(call, [&](std::int64_t n, std::int64_t d, std::int64_t h, Scratch& scratch) {
+      return PlainUse<T>{desc_.channels, scratch.da.data(), result.row(n, d, h, w), desc_.accumulate};
     });
   } else {
     visit_own_rows(call, [&](std::int64_t n, std::int64_t d, std::int64_t h, Scratch& scratch) {
-      return DataUse{{desc_.channels, scratch.da.data()},
-                     kernels_,
-                     call.activation,
-                     correction,
-                     y.row(n, d, h, w),
-                     result.row(n, d, h, w),
-                     desc_.accumulate};
+      return DataUse<T>{{desc_.channels, scratch.da.data()},
+                        call.activation,
+                        correction,
+                        y.row(n, d, h, w),
+                        result.row(n, d, h, w),
+                        desc_.accumulate};
     });
   }
 }
 
 /// Hands each row of the rank's own voxels to what `make_use(n, d, h, scratch)` makes for it.
+template <typename T>
 template <typename MakeUse>
-void ChainBackward::visit_own_rows(const BackwardCall& call, const MakeUse& make_use) {
+void ChainBackward<T>::visit_own_rows(const BackwardCall<T>& call, const MakeUse& make_use) {
   if (desc_.in.empty() || call.samples.size() == 0) return;
   const Extent extent = desc_.in.extent();
   const std::int64_t rows = call.samples.size() * extent.d * extent.h;
@@ -252,41 +175,55 @@ void ChainBackward::visit_own_rows(const BackwardCall& call, const MakeUse& make
 
 /// Hands the gradient of a row's voxels `w` to `use`: straight from the sum over readers where that is all there is to
 /// it (no pooling, or pairs), gathered elsewhere.
+template <typename T>
 template <typename Use>
-void ChainBackward::visit_row(const BackwardCall& call, std::int64_t n, std::int64_t d, std::int64_t h, const Range& w,
-                              Scratch& scratch, const Use& use) const {
+void ChainBackward<T>::visit_row(const BackwardCall<T>& call, std::int64_t n, std::int64_t d, std::int64_t h,
+                                 const Range& w, Scratch& scratch, const Use& use) const {
   if (desc_.pool == PoolKind::max) return visit_gathered(call, {}, n, d, h, w, scratch, use);
-  const ReaderRows readers = gather_.reader_rows(call.from, n, d, h, w, !overlap(desc_), scratch.gather);
-  const Range direct = without_received(call.received, d, h, w);
-  const float slope = desc_.negative_slope;
+  const ReaderRows<T> readers = gather_.reader_rows(call.from, n, d, h, w, !overlap(desc_), scratch.gather);
   Range done;
-  if (desc_.pool == PoolKind::none) {
-    done = direct.intersect(readers.outputs);
-    if (done.size() > 0) {
-      const float* da = readers.rows[0] + (done.lo - readers.outputs.lo) * readers.pitch;
-      use.voxels(done.lo - desc_.in.lo.w, done.size(), {1, slope}, {da, readers.pitch});
-    }
-  } else if constexpr (Use::takes_pairs) {
-    const Pairs pairs = has_pairs(desc_) ? pairs_of(desc_, readers, direct) : Pairs{};
-    done = pairs.voxels();
-    if (pairs.count > 0) {
-      for (std::int64_t row = 0; row < readers.count; ++row) {
-        scratch.from_pair[static_cast<std::size_t>(row)] =
-            readers.rows[row] + (pairs.output - readers.outputs.lo) * desc_.channels;
-      }
-      const float share = gather_.share();
-      use.pairs(pairs.first - desc_.in.lo.w, {pairs.count, desc_.channels, readers.count, overlap(desc_), pairs.closed},
-                {share, slope * share}, scratch.from_pair.data());
-    }
-  }
+  readers.visit(
+      [&](const auto* rows) { done = visit_direct(readers, rows, without_received(call.received, d, h, w), use); });
   if (done.size() == 0) return visit_gathered(call, readers, n, d, h, w, scratch, use);
   visit_gathered(call, readers, n, d, h, {w.lo, done.lo}, scratch, use);
   visit_gathered(call, readers, n, d, h, {done.hi, w.hi}, scratch, use);
 }
 
+/// Hands what the rows give to voxels of `w` straight to `use` and returns which voxels those were.
+template <typename T>
+template <typename Given, typename Use>
+Range ChainBackward<T>::visit_direct(const ReaderRows<T>& readers, const Given* const* rows, const Range& w,
+                                     const Use& use) const {
+  const float slope = desc_.negative_slope;
+  if (desc_.pool == PoolKind::none) {
+    const Range done = w.intersect(readers.outputs);
+    if (done.size() > 0) {
+      const Row<const Given> da{rows[0] + (done.lo - readers.outputs.lo) * readers.pitch, readers.pitch};
+      use.voxels(done.lo - desc_.in.lo.w, done.size(), {1, slope}, da);
+    }
+    return done;
+  }
+  if constexpr (Use::takes_pairs) {
+    const Pairs pairs = has_pairs(desc_) ? pairs_of(desc_, readers.outputs, w) : Pairs{};
+    if (pairs.count > 0) {
+      std::array<const Given*, 4> from{};
+      for (std::int64_t row = 0; row < readers.count; ++row) {
+        from[static_cast<std::size_t>(row)] = rows[row] + (pairs.output - readers.outputs.lo) * desc_.channels;
+      }
+      const float share = gather_.share();
+      use.pairs(pairs.first - desc_.in.lo.w, {pairs.count, desc_.channels, readers.count, overlap(desc_), pairs.closed},
+                {share, slope * share}, from.data());
+    }
+    return pairs.voxels();
+  }
+  return {};
+}
+
+template <typename T>
 template <typename Use>
-void ChainBackward::visit_gathered(const BackwardCall& call, const ReaderRows& readers, std::int64_t n, std::int64_t d,
-                                   std::int64_t h, const Range& w, Scratch& scratch, const Use& use) const {
+void ChainBackward<T>::visit_gathered(const BackwardCall<T>& call, const ReaderRows<T>& readers, std::int64_t n,
+                                      std::int64_t d, std::int64_t h, const Range& w, Scratch& scratch,
+                                      const Use& use) const {
   if (w.size() == 0) return;
   const std::int64_t at = w.lo - desc_.in.lo.w;
   const Row<float> da = use.target(at, w.size());
@@ -300,8 +237,9 @@ void ChainBackward::visit_gathered(const BackwardCall& call, const ReaderRows& r
 }
 
 /// The voxels of `w` that no neighbour gave anything to: all but the ends, or none.
-Range ChainBackward::without_received(const FaceBuffers<const float>& received, std::int64_t d, std::int64_t h,
-                                      const Range& w) const {
+template <typename T>
+Range ChainBackward<T>::without_received(const FaceBuffers<const T>& received, std::int64_t d, std::int64_t h,
+                                         const Range& w) const {
   Range result = w;
   for (int i = 0; i < 3; ++i) {
     for (const Side side : {Side::lo, Side::hi}) {
@@ -319,18 +257,23 @@ Range ChainBackward::without_received(const FaceBuffers<const float>& received, 
   return result;
 }
 
-void ChainBackward::add_received(const FaceBuffers<const float>& received, std::int64_t n, std::int64_t d,
-                                 std::int64_t h, const Range& w, const Row<float>& da) const {
+template <typename T>
+void ChainBackward<T>::add_received(const FaceBuffers<const T>& received, std::int64_t n, std::int64_t d,
+                                    std::int64_t h, const Range& w, const Row<float>& da) const {
   for (int i = 0; i < 3; ++i) {
     for (const Side side : {Side::lo, Side::hi}) {
-      const float* buffer = (side == Side::lo ? received.lo : received.hi)[static_cast<std::size_t>(i)];
+      const T* buffer = (side == Side::lo ? received.lo : received.hi)[static_cast<std::size_t>(i)];
       const Box box = received_box(desc_, i, side);
       const Range both = w.intersect(range_of(box, 2));
       if (buffer == nullptr || both.size() == 0 || !box.contains(Index{d, h, both.lo})) continue;
-      const VoxelBuffer<const float> given{buffer, {box, desc_.channels}};
-      kernels_.add_row({both.size(), desc_.channels}, given.row(n, d, h, both.lo), from_voxel(da, both.lo - w.lo));
+      const VoxelBuffer<const T> given{buffer, {box, desc_.channels}};
+      row_kernels<MoveKernels<T, float>>().add_row({both.size(), desc_.channels}, given.row(n, d, h, both.lo),
+                                                   from_voxel(da, both.lo - w.lo));
     }
   }
 }
+
+template class ChainBackward<float>;
+template class ChainBackward<Bf16>;
 
 }  // namespace halograd::cpu

@@ -1,6 +1,6 @@
 #include "halograd/kernels/cpu/chain_geometry.hpp"
 
-#include <algorithm>
+#include "halograd/core/bf16.hpp"
 
 namespace halograd::cpu {
 namespace {
@@ -15,19 +15,20 @@ Box widened_before(const ChainDesc& desc, int dimension) {
 }
 
 /// The first of the row's own voxels, in y or, where a neighbour along d or h holds the row, in its face.
-Row<const float> body_of(const ChainDesc& desc, const float* y, const FaceBuffers<const float>& faces, std::int64_t n,
-                         std::int64_t d, std::int64_t h) {
+template <typename T>
+Row<const T> body_of(const ChainDesc& desc, const T* y, const FaceBuffers<const T>& faces, std::int64_t n,
+                     std::int64_t d, std::int64_t h) {
   const Index at{d, h, desc.in.lo.w};
   for (int i = 1; i >= 0; --i) {  // the later dimension's faces hold the corners
     const auto slot = static_cast<std::size_t>(i);
     if (at[i] < desc.in.lo[i]) {
-      return VoxelBuffer<const float>{faces.lo[slot], {face_box(desc, i, Side::lo), desc.channels}}.row(n, d, h, at.w);
+      return VoxelBuffer<const T>{faces.lo[slot], {face_box(desc, i, Side::lo), desc.channels}}.row(n, d, h, at.w);
     }
     if (at[i] >= desc.in.hi[i]) {
-      return VoxelBuffer<const float>{faces.hi[slot], {face_box(desc, i, Side::hi), desc.channels}}.row(n, d, h, at.w);
+      return VoxelBuffer<const T>{faces.hi[slot], {face_box(desc, i, Side::hi), desc.channels}}.row(n, d, h, at.w);
     }
   }
-  return VoxelBuffer<const float>{y, desc.src}.row(n, d, h, at.w);
+  return VoxelBuffer<const T>{y, desc.src}.row(n, d, h, at.w);
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
@@ -72,26 +73,31 @@ Range readers(const ChainDesc& desc, int dimension, const Range& inputs, const R
   return reading.intersect(outputs);
 }
 
-InputRow::InputRow(const ChainDesc& desc, const float* y, const FaceBuffers<const float>& faces, std::int64_t n,
-                   std::int64_t d, std::int64_t h)
+template <typename T>
+InputRow<T>::InputRow(const ChainDesc& desc, const T* y, const FaceBuffers<const T>& faces, std::int64_t n,
+                      std::int64_t d, std::int64_t h)
     : channels_(desc.channels),
       own_(range_of(desc.in, 2)),
       face_lo_(desc.faces.lo.w),
       body_(body_of(desc, y, faces, n, d, h)) {
   if (faces.lo[2] != nullptr) {
     const Box box = face_box(desc, 2, Side::lo);
-    before_ = VoxelBuffer<const float>{faces.lo[2], {box, channels_}}.voxel(n, d, h, box.lo.w);
+    before_ = VoxelBuffer<const T>{faces.lo[2], {box, channels_}}.voxel(n, d, h, box.lo.w);
   }
   if (faces.hi[2] != nullptr) {
     const Box box = face_box(desc, 2, Side::hi);
-    after_ = VoxelBuffer<const float>{faces.hi[2], {box, channels_}}.voxel(n, d, h, box.lo.w);
+    after_ = VoxelBuffer<const T>{faces.hi[2], {box, channels_}}.voxel(n, d, h, box.lo.w);
   }
 }
 
-const float* InputRow::voxel(std::int64_t w) const {
+template <typename T>
+const T* InputRow<T>::voxel(std::int64_t w) const {
   if (w < own_.lo) return before_ + (w - own_.lo + face_lo_) * channels_;
   if (w >= own_.hi) return after_ + (w - own_.hi) * channels_;
   return body_.data + (w - own_.lo) * body_.pitch;
 }
+
+template class InputRow<float>;
+template class InputRow<Bf16>;
 
 }  // namespace halograd::cpu

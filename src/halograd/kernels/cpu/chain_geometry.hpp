@@ -3,6 +3,7 @@
 #include "halograd/kernels/chain.hpp"
 #include "halograd/kernels/cpu/chain_rows.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace halograd::cpu {
@@ -53,22 +54,23 @@ Range window_range(const ChainDesc& desc, int dimension, std::int64_t output);
 Range readers(const ChainDesc& desc, int dimension, const Range& inputs, const Range& outputs);
 
 /// One row of y along w: own voxels with the neighbours' around them. Voxels outside the volume are in none.
+template <typename T>
 class InputRow {
 public:
-  InputRow(const ChainDesc& desc, const float* y, const FaceBuffers<const float>& faces, std::int64_t n, std::int64_t d,
+  InputRow(const ChainDesc& desc, const T* y, const FaceBuffers<const T>& faces, std::int64_t n, std::int64_t d,
            std::int64_t h);
 
-  [[nodiscard]] const float* voxel(std::int64_t w) const;
+  [[nodiscard]] const T* voxel(std::int64_t w) const;
   /// The row from voxel `w` on, as far as in.hi.w where that is an own one.
-  [[nodiscard]] Row<const float> from(std::int64_t w) const { return {voxel(w), body_.pitch}; }
+  [[nodiscard]] Row<const T> from(std::int64_t w) const { return {voxel(w), body_.pitch}; }
 
 private:
   std::int64_t channels_;
   Range own_;
   std::int64_t face_lo_;
-  Row<const float> body_;  ///< from in.lo.w
-  const float* before_ = nullptr;
-  const float* after_ = nullptr;
+  Row<const T> body_;  ///< from in.lo.w
+  const T* before_ = nullptr;
+  const T* after_ = nullptr;
 };
 
 }  // namespace halograd::cpu

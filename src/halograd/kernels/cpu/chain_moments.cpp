@@ -1,5 +1,6 @@
 #include "halograd/kernels/cpu/chain_moments.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/kernels/cpu/chain_parts.hpp"
 
 #include <algorithm>
@@ -23,7 +24,8 @@ void join(const double* mean, const double* m2, double count, std::int64_t chann
 
 }  // namespace
 
-ChainMoments::ChainMoments(const ChainDesc& desc)
+template <typename T>
+ChainMoments<T>::ChainMoments(const ChainDesc& desc)
     : desc_(desc),
       contiguous_(desc.src.box == desc.in),
       block_voxels_(contiguous_ ? std::max<std::int64_t>(32, block_elements / std::max<std::int64_t>(1, desc.channels))
@@ -35,14 +37,16 @@ ChainMoments::ChainMoments(const ChainDesc& desc)
   }
 }
 
-std::int64_t ChainMoments::held_bytes() const {
+template <typename T>
+std::int64_t ChainMoments<T>::held_bytes() const {
   std::int64_t bytes = 0;
   for (const Partial& partial : partials_) bytes += bytes_of(partial.mean) + bytes_of(partial.m2);
   return bytes;
 }
 
-const float* ChainMoments::block(const float* y, const Range& samples, std::int64_t index) const {
-  const VoxelBuffer<const float> voxels{y, desc_.src};
+template <typename T>
+const T* ChainMoments<T>::block(const T* y, const Range& samples, std::int64_t index) const {
+  const VoxelBuffer<const T> voxels{y, desc_.src};
   const Index& lo = desc_.in.lo;
   if (contiguous_) return voxels.voxel(samples.lo, lo.d, lo.h, lo.w) + index * block_voxels_ * desc_.src.pitch;
   const Extent extent = desc_.in.extent();
@@ -50,10 +54,11 @@ const float* ChainMoments::block(const float* y, const Range& samples, std::int6
   return voxels.voxel(samples.lo + plane / extent.d, lo.d + plane % extent.d, lo.h + index % extent.h, lo.w);
 }
 
-void ChainMoments::run(const float* y, const Range& samples, double* mean, double* m2) {
+template <typename T>
+void ChainMoments<T>::run(const T* y, const Range& samples, double* mean, double* m2) {
   std::fill_n(mean, desc_.channels, 0.0);
   std::fill_n(m2, desc_.channels, 0.0);
-  const RowKernels& kernels = row_kernels();
+  const auto& kernels = row_kernels<InputKernels<T>>();
   const std::int64_t voxels = samples.size() * desc_.in.volume();
   const std::int64_t blocks = (voxels + block_voxels_ - 1) / block_voxels_;
   const std::int64_t parts = part_count(voxels * desc_.channels, static_cast<std::int64_t>(partials_.size()));
@@ -76,5 +81,8 @@ void ChainMoments::run(const float* y, const Range& samples, double* mean, doubl
     count += partial.count;
   }
 }
+
+template class ChainMoments<float>;
+template class ChainMoments<Bf16>;
 
 }  // namespace halograd::cpu

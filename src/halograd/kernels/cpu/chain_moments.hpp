@@ -8,12 +8,13 @@
 namespace halograd::cpu {
 
 /// Per-channel mean and summed squared distance from it, of the voxels of y, block by block.
+template <typename T>
 class ChainMoments {
 public:
   explicit ChainMoments(const ChainDesc& desc);
 
   /// Over this rank's voxels of `samples`; mean, m2: [C], assigned (0 where there are no voxels).
-  void run(const float* y, const Range& samples, double* mean, double* m2);
+  void run(const T* y, const Range& samples, double* mean, double* m2);
   [[nodiscard]] std::int64_t held_bytes() const;
 
 private:
@@ -23,7 +24,7 @@ private:
     double count = 0;
   };
 
-  [[nodiscard]] const float* block(const float* y, const Range& samples, std::int64_t index) const;
+  [[nodiscard]] const T* block(const T* y, const Range& samples, std::int64_t index) const;
 
   ChainDesc desc_;
   bool contiguous_;            ///< voxels lie one after the other, through all rows and samples

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace halograd::cpu {
@@ -44,8 +44,9 @@ struct SpreadShape {
 
 /// One of the rows of inputs a max pool's windows cover, from the first window's first voxel on, and the place in the
 /// window of that voxel.
+template <typename T>
 struct MaxRow {
-  Row<const float> y;
+  Row<const T> y;
   int code = 0;
 };
 
@@ -79,67 +80,77 @@ struct RunningMoments {
   double* m2 = nullptr;
 };
 
-/// The loops of the fused chain, each over one row of voxels, compiled for one processor level.
-struct RowKernels {
-  const char* level;
+// The loops of the fused chain, each over one row of voxels, compiled for one processor level. Rows of activations and
+// their gradients are of type T, float or Bf16; scratch rows are of floats, and so is all arithmetic. What is stored in
+// bf16 is rounded once.
 
-  /// a = activation(y); y, a: [shape].
-  void (*activate)(const Activation& activation, const RowShape& shape, const Row<const float>& y, const Row<float>& a);
-
-  /// out[j] = Σ of the window's activated voxels, every window inside y; out: [shape], dense.
-  void (*pool_sum)(const Activation& activation, const RowShape& shape, const RowWindow& window,
-                   const Row<const float>& y, float* out);
-
-  /// best[j] = the largest of the window's activated voxels over all rows, arg[j] its place, the first of equals; a NaN
-  /// wins. best, arg: [shape], arg dense.
-  void (*pool_max)(const Activation& activation, const RowShape& shape, const RowWindow& window, const MaxRow* rows,
-                   std::int64_t row_count, const Row<float>& best, std::uint8_t* arg);
-
-  /// out = scale · Σ rows, of `elements` each; zeros where there are no rows.
-  void (*sum_rows)(const float* const* rows, std::int64_t row_count, std::int64_t elements, float scale, float* out);
+/// Rows of one type into rows of another: float, or of the two types one is T and the other T or float.
+template <typename From, typename To>
+struct MoveKernels {
+  /// to = from; both [shape].
+  void (*copy_row)(const RowShape& shape, const Row<const From>& from, const Row<To>& to);
 
   /// out += row; both [shape].
-  void (*add_row)(const RowShape& shape, const Row<const float>& row, const Row<float>& out);
+  void (*add_row)(const RowShape& shape, const Row<const From>& row, const Row<To>& out);
 
-  /// da += scale · g from every output that reads the voxel. g: [outputs, channels], da: [inputs].
-  void (*spread)(const SpreadShape& shape, float scale, const Row<const float>& g, const Row<float>& da);
+  /// out = scale · Σ rows, of `elements` each; zeros where there are no rows.
+  void (*sum_rows)(const From* const* rows, std::int64_t row_count, std::int64_t elements, float scale, To* out);
+};
 
-  /// da += g where arg, less `code`, is the voxel's place in the window. g, arg: [outputs, channels], arg dense; da:
-  /// [inputs].
-  void (*spread_max)(const SpreadShape& shape, int code, const Row<const float>& g, const std::uint8_t* arg,
-                     const Row<float>& da);
-
-  /// Adds Σ dz and Σ dz · (y − mean) to sums and weighted: [channels] each; y, da: [shape].
-  void (*gradient_sums)(const Activation& activation, const Gain& gain, const RowShape& shape,
-                        const Row<const float>& y, const Row<const float>& da, double* sums, double* weighted);
-
-  /// Likewise for pairs of voxels; all rows dense.
-  void (*gradient_sums_pairs)(const Activation& activation, const Gain& gain, const PairShape& shape, const float* y,
-                              const float* const* g, double* sums, double* weighted);
-
-  /// dy from da, assigned (dy may be y) or, with `accumulate`, added; y, da, dy: [shape].
-  void (*gradient_data)(const Activation& activation, const Correction& correction, const Gain& gain,
-                        const RowShape& shape, const Row<const float>& y, const Row<const float>& da,
-                        const Row<float>& dy, bool accumulate);
-
-  /// Likewise for pairs of voxels; assigned, all rows dense.
-  void (*gradient_data_pairs)(const Activation& activation, const Correction& correction, const Gain& gain,
-                              const PairShape& shape, const float* y, const float* const* g, float* dy);
+/// What reads rows of y alone.
+template <typename T>
+struct InputKernels {
+  /// out[j] = Σ of the window's activated voxels, every window inside y; out: [shape], dense.
+  void (*pool_sum)(const Activation& activation, const RowShape& shape, const RowWindow& window, const Row<const T>& y,
+                   float* out);
 
   /// Takes in the voxels of `y`: [shape], at least one. Their moments are joined to those so far (Chan, Golub and
   /// LeVeque 1983); every call but the last must bring no more voxels than those before it together, save the first.
-  void (*moments)(const RowShape& shape, const Row<const float>& y, RunningMoments& moments);
+  void (*moments)(const RowShape& shape, const Row<const T>& y, RunningMoments& moments);
 };
 
-/// to = from; both [shape].
-inline void copy_row(const RowShape& shape, const Row<const float>& from, const Row<float>& to) {
-  const bool dense = from.pitch == shape.channels && to.pitch == shape.channels;
-  const std::int64_t runs = dense ? 1 : shape.voxels;
-  const std::int64_t length = dense ? shape.voxels * shape.channels : shape.channels;
-  for (std::int64_t i = 0; i < runs; ++i) std::copy_n(from.data + i * from.pitch, length, to.data + i * to.pitch);
-}
+/// Activations, as Out: T or float.
+template <typename T, typename Out>
+struct ActivateKernels {
+  /// a = activation(y); y, a: [shape].
+  void (*activate)(const Activation& activation, const RowShape& shape, const Row<const T>& y, const Row<Out>& a);
 
-/// The kernels for this processor.
-const RowKernels& row_kernels();
+  /// best[j] = the largest of the window's activated voxels over all rows, arg[j] its place, the first of equals; a NaN
+  /// wins. best, arg: [shape], arg dense.
+  void (*pool_max)(const Activation& activation, const RowShape& shape, const RowWindow& window, const MaxRow<T>* rows,
+                   std::int64_t row_count, const Row<Out>& best, std::uint8_t* arg);
+};
+
+/// Gradients of outputs or activations, as Given: T or float.
+template <typename T, typename Given>
+struct GradientKernels {
+  /// da += scale · g from every output that reads the voxel. g: [outputs, channels], da: [inputs].
+  void (*spread)(const SpreadShape& shape, float scale, const Row<const Given>& g, const Row<float>& da);
+
+  /// da += g where arg, less `code`, is the voxel's place in the window. g, arg: [outputs, channels], arg dense; da:
+  /// [inputs].
+  void (*spread_max)(const SpreadShape& shape, int code, const Row<const Given>& g, const std::uint8_t* arg,
+                     const Row<float>& da);
+
+  /// Adds Σ dz and Σ dz · (y − mean) to sums and weighted: [channels] each; y, da: [shape].
+  void (*sums)(const Activation& activation, const Gain& gain, const RowShape& shape, const Row<const T>& y,
+               const Row<const Given>& da, double* sums, double* weighted);
+
+  /// Likewise for pairs of voxels; all rows dense.
+  void (*sums_pairs)(const Activation& activation, const Gain& gain, const PairShape& shape, const T* y,
+                     const Given* const* g, double* sums, double* weighted);
+
+  /// dy from da, assigned (dy may be y) or, with `accumulate`, added; y, da, dy: [shape].
+  void (*data)(const Activation& activation, const Correction& correction, const Gain& gain, const RowShape& shape,
+               const Row<const T>& y, const Row<const Given>& da, const Row<T>& dy, bool accumulate);
+
+  /// Likewise for pairs of voxels; assigned, all rows dense.
+  void (*data_pairs)(const Activation& activation, const Correction& correction, const Gain& gain,
+                     const PairShape& shape, const T* y, const Given* const* g, T* dy);
+};
+
+/// Those of the kind `Kernels` for this processor.
+template <typename Kernels>
+const Kernels& row_kernels();
 
 }  // namespace halograd::cpu

@@ -2,8 +2,10 @@
 
 #include "halograd/core/bf16.hpp"
 #include "halograd/core/parallel.hpp"
+#include "halograd/kernels/cpu/multiversion.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -91,22 +93,49 @@ struct Windowed {
   }
 };
 
+/// dst = what a number of the source becomes; 1 where that is not finite.
+template <typename Source, typename Map>
+[[gnu::always_inline]] inline int convert_number(const Map& map, Source number, float& dst) {
+  const float value = map(number);
+  dst = value;
+  return static_cast<int>(!(std::abs(value) <= std::numeric_limits<float>::max()));
+}
+
 /// dst[i·stride] = what source[i·step] becomes, for a run; whether all of them are finite.
 template <typename Source, typename Map>
 bool convert_run(const Map& map, const Source* source, std::int64_t step, std::int64_t count, std::int64_t stride,
                  float* dst) {
   int bad = 0;
-  const auto convert = [&](std::int64_t from, std::int64_t to) {
-    const float value = map(source[from]);
-    bad |= static_cast<int>(!(std::abs(value) <= std::numeric_limits<float>::max()));
-    dst[to] = value;
-  };
   if (step == 1 && stride == 1) {
-    for (std::int64_t i = 0; i < count; ++i) convert(i, i);
+    for (std::int64_t i = 0; i < count; ++i) bad |= convert_number(map, source[i], dst[i]);
   } else {
-    for (std::int64_t i = 0; i < count; ++i) convert(i * step, i * stride);
+    for (std::int64_t i = 0; i < count; ++i) bad |= convert_number(map, source[i * step], dst[i * stride]);
   }
   return bad == 0;
+}
+
+HALOGRAD_MULTIVERSION
+void round_run(const float* __restrict source, std::int64_t count, std::int64_t stride, Bf16* __restrict dst) {
+  if (stride == 1) {
+    for (std::int64_t i = 0; i < count; ++i) dst[i] = Bf16(source[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) dst[i * stride] = Bf16(source[i]);
+  }
+}
+
+/// Likewise for bf16, by way of float.
+template <typename Source, typename Map>
+bool convert_run(const Map& map, const Source* source, std::int64_t step, std::int64_t count, std::int64_t stride,
+                 Bf16* dst) {
+  std::array<float, 512> block;
+  const auto most = static_cast<std::int64_t>(block.size());
+  bool finite = true;
+  for (std::int64_t first = 0; first < count; first += most) {
+    const std::int64_t size = std::min(most, count - first);
+    finite = convert_run(map, source + first * step, step, size, 1, block.data()) && finite;
+    round_run(block.data(), size, stride, dst + first * stride);
+  }
+  return finite;
 }
 
 /// Where the source holds what goes to place `at` of a dimension.
@@ -115,8 +144,8 @@ std::int64_t place_of(std::int64_t at, std::int64_t extent, bool flipped) {
 }
 
 /// Rows of source ∩ dst along the width: all channels of a row are one run, or one run a channel.
-template <typename Source, typename Map>
-bool convert(const ConvertDesc& desc, const Map& map, const Source* source, float* dst) {
+template <typename Source, typename T, typename Map>
+bool convert(const ConvertDesc& desc, const Map& map, const Source* source, T* dst) {
   const Box box = desc.source.intersect(desc.dst);
   if (box.empty()) return true;
   const Box from = box.relative_to(desc.source.lo);
@@ -134,7 +163,7 @@ bool convert(const ConvertDesc& desc, const Map& map, const Source* source, floa
     const std::int64_t plane = place_of(from.lo.d + d, from_extent.d, desc.flip[0]);
     const std::int64_t line = plane * from_extent.h + place_of(from.lo.h + h, from_extent.h, desc.flip[1]);
     const std::int64_t voxel = line * from_extent.w + first;
-    float* to_row = dst + (((to.lo.d + d) * to_extent.h + to.lo.h + h) * to_extent.w + to.lo.w) * channels;
+    T* to_row = dst + (((to.lo.d + d) * to_extent.h + to.lo.h + h) * to_extent.w + to.lo.w) * channels;
     bool row_finite = true;
     if (!desc.channels_first && (direction == 1 || channels == 1)) {
       row_finite = convert_run(map, source + voxel * channels, direction, size.w * channels, 1, to_row);
@@ -151,8 +180,8 @@ bool convert(const ConvertDesc& desc, const Map& map, const Source* source, floa
   return finite.load();
 }
 
-template <typename Source>
-bool convert_as(const ConvertDesc& desc, const void* source, float* dst) {
+template <typename Source, typename T>
+bool convert_as(const ConvertDesc& desc, const void* source, T* dst) {
   const auto* values = static_cast<const Source*>(source);
   if (desc.transform == InputTransform::window) return convert(desc, Windowed<Source>(desc), values, dst);
   if (desc.transform == InputTransform::none) return convert(desc, Linear<Source>(desc), values, dst);
@@ -163,10 +192,8 @@ bool convert_as(const ConvertDesc& desc, const void* source, float* dst) {
   return convert(desc, Log1p<Source>(desc), values, dst);
 }
 
-}  // namespace
-
-bool convert_input(const ConvertDesc& desc, const void* source, void* dst_data) {
-  auto* const dst = static_cast<float*>(dst_data);
+template <typename T>
+bool convert_into(const ConvertDesc& desc, const void* source, T* dst) {
   switch (desc.dtype) {
     case DType::f32: return convert_as<float>(desc, source, dst);
     case DType::bf16: return convert_as<Bf16>(desc, source, dst);
@@ -175,6 +202,13 @@ bool convert_input(const ConvertDesc& desc, const void* source, void* dst_data) 
     case DType::u8: return convert_as<std::uint8_t>(desc, source, dst);
   }
   return false;
+}
+
+}  // namespace
+
+bool convert_input(const ConvertDesc& desc, const void* source, void* dst) {
+  return with_activation_type(desc.dst_type,
+                              [&]<typename T>(T) { return convert_into(desc, source, static_cast<T*>(dst)); });
 }
 
 int convert_labels(const LabelDesc& desc, const std::uint8_t* source, std::uint8_t* dst) {

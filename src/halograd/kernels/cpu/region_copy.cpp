@@ -1,9 +1,10 @@
 #include "halograd/kernels/cpu/region_copy.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/multiversion.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 namespace halograd::cpu {
 namespace {
@@ -19,25 +20,28 @@ struct Row {
   std::int64_t to_pitch;
 };
 
-void copy_row(const Row& row, const float* __restrict from, float* __restrict to) {
+template <typename T>
+void copy_row(const Row& row, const T* __restrict from, T* __restrict to) {
   for (std::int64_t i = 0; i < row.runs; ++i) {
-    std::memcpy(to + i * row.to_pitch, from + i * row.from_pitch, static_cast<std::size_t>(row.length) * sizeof(float));
+    std::copy_n(from + i * row.from_pitch, row.length, to + i * row.to_pitch);
   }
 }
 
-HALOGRAD_MULTIVERSION
-void add_row(const Row& row, const float* __restrict from, float* __restrict to) {
+template <typename T>
+HALOGRAD_MULTIVERSION void add_row(const Row& row, const T* __restrict from, T* __restrict to) {
   for (std::int64_t i = 0; i < row.runs; ++i) {
-    const float* const source = from + i * row.from_pitch;
-    float* const target = to + i * row.to_pitch;
-    for (std::int64_t j = 0; j < row.length; ++j) target[j] += source[j];
+    const T* const source = from + i * row.from_pitch;
+    T* const target = to + i * row.to_pitch;
+    for (std::int64_t j = 0; j < row.length; ++j) {
+      target[j] = T(static_cast<float>(target[j]) + static_cast<float>(source[j]));
+    }
   }
 }
 
 /// Calls `combine(row, from, to)` for each row of the region along w: one run where neither side is a channel slice,
 /// else one a voxel.
-template <typename Combine>
-void for_each_row(const RegionCopy& copy, const float* from, float* to, const Combine& combine) {
+template <typename T, typename Combine>
+void for_each_row(const RegionCopy& copy, const T* from, T* to, const Combine& combine) {
   const Extent size = copy.region.extent();
   const bool dense = copy.from.pitch == copy.channels && copy.to.pitch == copy.channels;
   const Row row =
@@ -60,11 +64,15 @@ void for_each_row(const RegionCopy& copy, const float* from, float* to, const Co
 }  // namespace
 
 void copy_region(const RegionCopy& copy, const void* from, void* to) {
-  for_each_row(copy, static_cast<const float*>(from), static_cast<float*>(to), copy_row);
+  with_activation_type(copy.type, [&]<typename T>(T) {
+    for_each_row(copy, static_cast<const T*>(from), static_cast<T*>(to), copy_row<T>);
+  });
 }
 
 void add_region(const RegionCopy& copy, const void* from, void* to) {
-  for_each_row(copy, static_cast<const float*>(from), static_cast<float*>(to), add_row);
+  with_activation_type(copy.type, [&]<typename T>(T) {
+    for_each_row(copy, static_cast<const T*>(from), static_cast<T*>(to), add_row<T>);
+  });
 }
 
 }  // namespace halograd::cpu

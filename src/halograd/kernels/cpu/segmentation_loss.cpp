@@ -1,5 +1,6 @@
 #include "halograd/kernels/cpu/segmentation_loss.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/multiversion.hpp"
 
@@ -59,8 +60,9 @@ std::int64_t lanes_for(std::int64_t classes) {
 }
 
 /// What a run of voxels of one sample is worked out with.
+template <typename T>
 struct Run {
-  const float* logits;
+  const T* logits;
   const std::uint8_t* labels;
   std::int64_t voxels;
   std::int64_t classes;
@@ -78,15 +80,16 @@ struct Block {
 };
 
 /// The softmax of `used` voxels from `first` on; lanes behind them don't count.
-[[gnu::always_inline]] inline void softmax(const Run& run, std::int64_t first, std::int64_t used, std::int64_t lanes,
+template <typename T>
+[[gnu::always_inline]] inline void softmax(const Run<T>& run, std::int64_t first, std::int64_t used, std::int64_t lanes,
                                            Block& block) {
   alignas(64) std::array<float, most_lanes> top;
   alignas(64) std::array<float, most_lanes> chosen{};
   alignas(64) std::array<double, most_lanes> others;
   float* __restrict const p = block.p.data();
-  const float* const logits = run.logits + first * run.classes;
+  const T* const logits = run.logits + first * run.classes;
   for (std::int64_t k = 0; k < run.classes; ++k) {
-    for (std::int64_t v = 0; v < used; ++v) p[k * lanes + v] = logits[v * run.classes + k];
+    for (std::int64_t v = 0; v < used; ++v) p[k * lanes + v] = static_cast<float>(logits[v * run.classes + k]);
     for (std::int64_t v = used; v < lanes; ++v) p[k * lanes + v] = 0;
   }
   for (std::int64_t v = 0; v < used; ++v) block.label[static_cast<std::size_t>(v)] = run.labels[first + v];
@@ -132,8 +135,8 @@ struct Block {
 }
 
 /// entropy: [2], of_sample: [3, classes], both assigned: the sums over a run of voxels.
-HALOGRAD_MULTIVERSION
-void sums_of_run(const Run& run, double* entropy, double* of_sample) {
+template <typename T>
+HALOGRAD_MULTIVERSION void sums_of_run(const Run<T>& run, double* entropy, double* of_sample) {
   const std::int64_t lanes = lanes_for(run.classes);
   Block block;
   std::fill_n(entropy, 2, 0.0);
@@ -180,10 +183,12 @@ struct DiceGradient {
   std::array<float, most_classes> always{};
 };
 
-HALOGRAD_MULTIVERSION
-void gradient_of_run(const Run& run, float entropy_scale, const DiceGradient& dice, float* dlogits) {
+template <typename T>
+HALOGRAD_MULTIVERSION void gradient_of_run(const Run<T>& run, float entropy_scale, const DiceGradient& dice,
+                                           T* dlogits) {
   const std::int64_t lanes = lanes_for(run.classes);
   Block block;
+  alignas(64) std::array<T, block_elements> gradients;
   alignas(64) std::array<float, most_lanes> mean;
   for (std::int64_t first = 0; first < run.voxels; first += lanes) {
     const std::int64_t used = std::min(lanes, run.voxels - first);
@@ -191,7 +196,8 @@ void gradient_of_run(const Run& run, float entropy_scale, const DiceGradient& di
     const float* __restrict const weight = block.weight.data();
     const float* __restrict const counts = block.counts.data();
     const std::int32_t* __restrict const label = block.label.data();
-    float* __restrict const p = block.p.data();
+    const float* __restrict const p = block.p.data();
+    T* __restrict const by_class = gradients.data();
     mean.fill(0);
     for (std::int64_t k = 0; k < run.classes; ++k) {
       const float labelled = dice.labelled[static_cast<std::size_t>(k)];
@@ -208,12 +214,12 @@ void gradient_of_run(const Run& run, float entropy_scale, const DiceGradient& di
         const bool mine = label[v] == k;
         const float overlap = pk * ((mine ? labelled : 0.0F) + always - mean[static_cast<std::size_t>(v)]);
         const float gradient = entropy_scale * weight[v] * (pk - (mine ? 1.0F : 0.0F)) + overlap;
-        p[k * lanes + v] = counts[v] > 0 ? gradient : 0.0F;
+        by_class[k * lanes + v] = T(counts[v] > 0 ? gradient : 0.0F);
       }
     }
-    float* const to = dlogits + first * run.classes;
+    T* const to = dlogits + first * run.classes;
     for (std::int64_t v = 0; v < used; ++v) {
-      for (std::int64_t k = 0; k < run.classes; ++k) to[v * run.classes + k] = p[k * lanes + v];
+      for (std::int64_t k = 0; k < run.classes; ++k) to[v * run.classes + k] = by_class[k * lanes + v];
     }
   }
 }
@@ -225,8 +231,9 @@ std::array<float, most_classes> weights_of(const SegmentationLossDesc& desc) {
   return weights;
 }
 
-Run run_of(const SegmentationLossDesc& desc, const float* class_weights, const float* logits,
-           const std::uint8_t* labels, std::int64_t begin, std::int64_t end) {
+template <typename T>
+Run<T> run_of(const SegmentationLossDesc& desc, const float* class_weights, const T* logits, const std::uint8_t* labels,
+              std::int64_t begin, std::int64_t end) {
   return {.logits = logits + begin * desc.classes,
           .labels = labels + begin,
           .voxels = end - begin,
@@ -240,11 +247,8 @@ Run run_of(const SegmentationLossDesc& desc, const float* class_weights, const f
 constexpr std::int64_t most_pieces = 64;
 constexpr std::int64_t piece_elements = 1 << 14;
 
-}  // namespace
-
-void segmentation_sums(const SegmentationLossDesc& desc, const void* logits_data, const std::uint8_t* labels,
-                       double* sums) {
-  const auto* const logits = static_cast<const float*>(logits_data);
+template <typename T>
+void sums_of(const SegmentationLossDesc& desc, const T* logits, const std::uint8_t* labels, double* sums) {
   const std::array<float, most_classes> weights = weights_of(desc);
   const std::int64_t count = 2 + 3 * desc.classes;
   const std::int64_t pieces = std::min(most_pieces, piece_elements / count);
@@ -253,8 +257,8 @@ void segmentation_sums(const SegmentationLossDesc& desc, const void* logits_data
   for (std::int64_t n = 0; n < desc.samples; ++n) {
     parallel_for(pieces, [&](std::int64_t i) {
       const std::int64_t first = n * desc.voxels;
-      const Run run = run_of(desc, weights.data(), logits, labels, first + desc.voxels * i / pieces,
-                             first + desc.voxels * (i + 1) / pieces);
+      const auto run = run_of(desc, weights.data(), logits, labels, first + desc.voxels * i / pieces,
+                              first + desc.voxels * (i + 1) / pieces);
       double* const piece = partial.data() + i * count;
       sums_of_run(run, piece, piece + 2);
     });
@@ -267,10 +271,9 @@ void segmentation_sums(const SegmentationLossDesc& desc, const void* logits_data
   }
 }
 
-void segmentation_gradient(const SegmentationLossDesc& desc, const void* logits_data, const std::uint8_t* labels,
-                           double cross_entropy_scale, const double* dice, void* dlogits_data) {
-  const auto* const logits = static_cast<const float*>(logits_data);
-  auto* const dlogits = static_cast<float*>(dlogits_data);
+template <typename T>
+void gradient_of(const SegmentationLossDesc& desc, const T* logits, const std::uint8_t* labels,
+                 double cross_entropy_scale, const double* dice, T* dlogits) {
   const std::array<float, most_classes> weights = weights_of(desc);
   for (std::int64_t n = 0; n < desc.samples; ++n) {
     DiceGradient gradient;
@@ -282,10 +285,23 @@ void segmentation_gradient(const SegmentationLossDesc& desc, const void* logits_
     }
     parallel_ranges(desc.voxels, [&](std::int64_t begin, std::int64_t end, int) {
       const std::int64_t first = n * desc.voxels;
-      const Run run = run_of(desc, weights.data(), logits, labels, first + begin, first + end);
+      const auto run = run_of(desc, weights.data(), logits, labels, first + begin, first + end);
       gradient_of_run(run, static_cast<float>(cross_entropy_scale), gradient, dlogits + (first + begin) * desc.classes);
     });
   }
+}
+
+}  // namespace
+
+void segmentation_sums(const SegmentationLossDesc& desc, const void* logits, const std::uint8_t* labels, double* sums) {
+  with_activation_type(desc.type, [&]<typename T>(T) { sums_of(desc, static_cast<const T*>(logits), labels, sums); });
+}
+
+void segmentation_gradient(const SegmentationLossDesc& desc, const void* logits, const std::uint8_t* labels,
+                           double cross_entropy_scale, const double* dice, void* dlogits) {
+  with_activation_type(desc.type, [&]<typename T>(T) {
+    gradient_of(desc, static_cast<const T*>(logits), labels, cross_entropy_scale, dice, static_cast<T*>(dlogits));
+  });
 }
 
 }  // namespace halograd::cpu

@@ -1,5 +1,6 @@
 #include "halograd/kernels/cpu/upsample.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/multiversion.hpp"
 
@@ -87,28 +88,29 @@ struct RowShape {
 };
 
 /// The one, two or four input rows that an output row reads.
+template <typename T>
 struct SourceRows {
-  std::array<const float*, 4> rows;
+  std::array<const T*, 4> rows;
   std::array<float, 4> weights;
   std::size_t count = 0;
 };
 
-template <std::size_t count>
-[[gnu::always_inline]] inline void mix(const std::array<const float*, 8>& from, const std::array<float, 8>& weights,
-                                       std::int64_t channels, float* __restrict to) {
+template <std::size_t count, typename T>
+[[gnu::always_inline]] inline void mix(const std::array<const T*, 8>& from, const std::array<float, 8>& weights,
+                                       std::int64_t channels, T* __restrict to) {
   for (std::int64_t c = 0; c < channels; ++c) {
-    float sum = weights[0] * from[0][c];
-    for (std::size_t i = 1; i < count; ++i) sum += weights[i] * from[i][c];
-    to[c] = sum;
+    float sum = weights[0] * static_cast<float>(from[0][c]);
+    for (std::size_t i = 1; i < count; ++i) sum += weights[i] * static_cast<float>(from[i][c]);
+    to[c] = T(sum);
   }
 }
 
-HALOGRAD_MULTIVERSION
-void write_row(const Axis& axis, const RowShape& shape, const SourceRows& source, std::int64_t begin, std::int64_t end,
-               float* y) {
+template <typename T>
+HALOGRAD_MULTIVERSION void write_row(const Axis& axis, const RowShape& shape, const SourceRows<T>& source,
+                                     std::int64_t begin, std::int64_t end, T* y) {
   for (std::int64_t o = begin; o < end; ++o) {
     const Taps taps = axis.taps(o);
-    std::array<const float*, 8> from;
+    std::array<const T*, 8> from;
     std::array<float, 8> weights;
     std::size_t count = 0;
     for (std::size_t row = 0; row < source.count; ++row) {
@@ -117,7 +119,7 @@ void write_row(const Axis& axis, const RowShape& shape, const SourceRows& source
         weights[count++] = source.weights[row] * taps.weights[static_cast<std::size_t>(tap)];
       }
     }
-    float* const to = y + shape.y(o);
+    T* const to = y + shape.y(o);
     if (count == 1) mix<1>(from, weights, shape.channels, to);
     if (count == 2) mix<2>(from, weights, shape.channels, to);
     if (count == 4) mix<4>(from, weights, shape.channels, to);
@@ -126,16 +128,24 @@ void write_row(const Axis& axis, const RowShape& shape, const SourceRows& source
 }
 
 /// dx row += row_weight · what its voxels get from one output row.
-HALOGRAD_MULTIVERSION
-void gather_row(const Axis& axis, const RowShape& shape, float row_weight, const float* __restrict dy,
-                std::int64_t begin, std::int64_t end, float* __restrict dx) {
+template <typename T>
+HALOGRAD_MULTIVERSION void gather_row(const Axis& axis, const RowShape& shape, float row_weight, const T* __restrict dy,
+                                      std::int64_t begin, std::int64_t end, float* __restrict dx) {
   for (std::int64_t i = begin; i < end; ++i) {
     float* const sum = dx + shape.x(i);
     for (std::int64_t o = axis.first_output(i); o < axis.end_output(i); ++o) {
       const float weight = row_weight * axis.weight(i, o);
-      const float* const from = dy + shape.y(o);
-      for (std::int64_t c = 0; c < shape.channels; ++c) sum[c] += weight * from[c];
+      const T* const from = dy + shape.y(o);
+      for (std::int64_t c = 0; c < shape.channels; ++c) sum[c] += weight * static_cast<float>(from[c]);
     }
+  }
+}
+
+HALOGRAD_MULTIVERSION
+void round_row(const float* __restrict from, std::int64_t voxels, std::int64_t channels, std::int64_t pitch,
+               Bf16* __restrict to) {
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    for (std::int64_t c = 0; c < channels; ++c) to[i * pitch + c] = Bf16(from[i * channels + c]);
   }
 }
 
@@ -155,44 +165,87 @@ void for_each_row(std::int64_t samples, const Box& box, const Body& body) {
   });
 }
 
+/// Voxels along w.
+struct Run {
+  std::int64_t n;
+  std::int64_t d;
+  std::int64_t h;
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+/// dx of a run of inputs, in float, laid out as `shape` says.
+template <typename T>
+void gather_run(const UpsampleDesc& desc, const Axes& axes, const RowShape& shape, const Run& run, const T* dy,
+                float* dx) {
+  for (std::int64_t w = run.begin; w < run.end; ++w) std::fill_n(dx + shape.x(w), shape.channels, 0.0F);
+  for (std::int64_t od = axes.d.first_output(run.d); od < axes.d.end_output(run.d); ++od) {
+    for (std::int64_t oh = axes.h.first_output(run.h); oh < axes.h.end_output(run.h); ++oh) {
+      const float weight = axes.d.weight(run.d, od) * axes.h.weight(run.h, oh);
+      const T* const from = dy + desc.dst.offset(run.n, {od, oh, desc.dst.box.lo.w});
+      gather_row(axes.w, shape, weight, from, run.begin, run.end, dx);
+    }
+  }
+}
+
+void gather(const UpsampleDesc& desc, const Axes& axes, const Run& row, const float* dy, float* dx) {
+  gather_run(desc, axes, RowShape(desc), row, dy, dx + desc.src.offset(row.n, {row.d, row.h, desc.src.box.lo.w}));
+}
+
+/// Block by block in scratch memory, so that sums are rounded once.
+void gather(const UpsampleDesc& desc, const Axes& axes, const Run& row, const Bf16* dy, Bf16* dx) {
+  alignas(64) std::array<float, 4096> sums;
+  const auto most = static_cast<std::int64_t>(sums.size());
+  RowShape shape(desc);
+  for (std::int64_t channel = 0; channel < desc.channels; channel += shape.channels) {
+    shape.channels = shape.x_pitch = std::min(desc.channels - channel, most);
+    Run run = row;
+    for (; run.begin < row.end; run.begin = run.end) {
+      run.end = std::min(row.end, run.begin + most / shape.channels);
+      shape.x_first = run.begin;
+      gather_run(desc, axes, shape, run, dy + channel, sums.data());
+      round_row(sums.data(), run.end - run.begin, shape.channels, desc.src.pitch,
+                dx + desc.src.offset(run.n, {run.d, run.h, run.begin}) + channel);
+    }
+  }
+}
+
+/// One row of outputs.
+template <typename T>
+void write(const UpsampleDesc& desc, const Axes& axes, std::int64_t n, std::int64_t d, std::int64_t h, const T* x,
+           T* y) {
+  const Taps planes = axes.d.taps(d);
+  const Taps lines = axes.h.taps(h);
+  SourceRows<T> source;
+  for (int i = 0; i < planes.count; ++i) {
+    for (int j = 0; j < lines.count; ++j) {
+      source.rows[source.count] = x + desc.src.offset(n, {planes.first + i, lines.first + j, desc.src.box.lo.w});
+      source.weights[source.count++] =
+          planes.weights[static_cast<std::size_t>(i)] * lines.weights[static_cast<std::size_t>(j)];
+    }
+  }
+  write_row(axes.w, RowShape(desc), source, desc.out.lo.w, desc.out.hi.w,
+            y + desc.dst.offset(n, {d, h, desc.dst.box.lo.w}));
+}
+
 }  // namespace
 
-void upsample(const UpsampleDesc& desc, const void* x_data, void* y_data) {
-  const auto* const x = static_cast<const float*>(x_data);
-  auto* const y = static_cast<float*>(y_data);
+void upsample(const UpsampleDesc& desc, const void* x, void* y) {
   const Axes axes(desc, upsample_window(desc.kind, desc.factor));
-  const RowShape shape(desc);
-  for_each_row(desc.samples, desc.out, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
-    const Taps planes = axes.d.taps(d);
-    const Taps lines = axes.h.taps(h);
-    SourceRows source;
-    for (int i = 0; i < planes.count; ++i) {
-      for (int j = 0; j < lines.count; ++j) {
-        source.rows[source.count] = x + desc.src.offset(n, {planes.first + i, lines.first + j, desc.src.box.lo.w});
-        source.weights[source.count++] =
-            planes.weights[static_cast<std::size_t>(i)] * lines.weights[static_cast<std::size_t>(j)];
-      }
-    }
-    write_row(axes.w, shape, source, desc.out.lo.w, desc.out.hi.w, y + desc.dst.offset(n, {d, h, desc.dst.box.lo.w}));
+  with_activation_type(desc.type, [&]<typename T>(T) {
+    for_each_row(desc.samples, desc.out, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
+      write(desc, axes, n, d, h, static_cast<const T*>(x), static_cast<T*>(y));
+    });
   });
 }
 
-void upsample_backward(const UpsampleDesc& desc, const void* dy_data, void* dx_data) {
-  const auto* const dy = static_cast<const float*>(dy_data);
-  auto* const dx = static_cast<float*>(dx_data);
+void upsample_backward(const UpsampleDesc& desc, const void* dy, void* dx) {
   const Axes axes(desc, upsample_window(desc.kind, desc.factor));
-  const RowShape shape(desc);
-  const Box& box = desc.src.box;
-  for_each_row(desc.samples, box, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
-    float* const row = dx + desc.src.offset(n, {d, h, box.lo.w});
-    for (std::int64_t w = box.lo.w; w < box.hi.w; ++w) std::fill_n(row + shape.x(w), desc.channels, 0.0F);
-    for (std::int64_t od = axes.d.first_output(d); od < axes.d.end_output(d); ++od) {
-      for (std::int64_t oh = axes.h.first_output(h); oh < axes.h.end_output(h); ++oh) {
-        const float weight = axes.d.weight(d, od) * axes.h.weight(h, oh);
-        const float* const from = dy + desc.dst.offset(n, {od, oh, desc.dst.box.lo.w});
-        gather_row(axes.w, shape, weight, from, box.lo.w, box.hi.w, row);
-      }
-    }
+  with_activation_type(desc.type, [&]<typename T>(T) {
+    for_each_row(desc.samples, desc.src.box, [&](std::int64_t n, std::int64_t d, std::int64_t h) {
+      const Run row{n, d, h, desc.src.box.lo.w, desc.src.box.hi.w};
+      gather(desc, axes, row, static_cast<const T*>(dy), static_cast<T*>(dx));
+    });
   });
 }
 

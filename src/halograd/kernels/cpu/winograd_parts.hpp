@@ -1,32 +1,15 @@
 #pragma once
 
+#include "halograd/kernels/cpu/line_vector.hpp"
 #include "halograd/kernels/cpu/onednn.hpp"
 
 #include <omp.h>
 
 #include <cstdint>
-#include <new>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace halograd::cpu {
-
-/// Begins at a cache line: vectors that lie across two cost a transform half its speed.
-template <typename T>
-struct LineAllocator {
-  using value_type = T;
-  static constexpr std::align_val_t line{64};
-  T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), line)); }
-  void deallocate(T* data, std::size_t) { ::operator delete(data, line); }
-  bool operator==(const LineAllocator&) const { return true; }
-};
-
-using LineVector = std::vector<float, LineAllocator<float>>;
-
-inline LineVector line_vector(std::int64_t elements) {
-  return LineVector(static_cast<std::size_t>(elements));
-}
 
 /// c = a · b, or c += a · b, run by the calling thread alone whatever else runs, with the matrices bound before.
 class LoneProduct {

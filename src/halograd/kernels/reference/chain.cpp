@@ -2,6 +2,7 @@
 
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/reference/chain_steps.hpp"
+#include "halograd/kernels/reference/f32_only.hpp"
 #include "halograd/kernels/typed.hpp"
 
 #include <cstddef>
@@ -168,6 +169,7 @@ private:
 }  // namespace
 
 std::unique_ptr<Chain> make_chain(const ChainDesc& desc) {
+  expect_f32(desc.type);
   return std::make_unique<ReferenceChain>(desc);
 }
 

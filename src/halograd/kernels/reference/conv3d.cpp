@@ -1,6 +1,7 @@
 #include "halograd/kernels/reference/conv3d.hpp"
 
 #include "halograd/core/parallel.hpp"
+#include "halograd/kernels/reference/f32_only.hpp"
 #include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
@@ -248,6 +249,7 @@ private:
 }  // namespace
 
 std::unique_ptr<Conv3d> make_conv3d(const Conv3dDesc& desc) {
+  expect_f32(desc.precision);
   return std::make_unique<ReferenceConv3d>(desc);
 }
 

@@ -1,6 +1,7 @@
 #include "halograd/kernels/reference/dense.hpp"
 
 #include "halograd/core/parallel.hpp"
+#include "halograd/kernels/reference/f32_only.hpp"
 
 namespace halograd::reference {
 namespace {
@@ -62,6 +63,7 @@ private:
 }  // namespace
 
 std::unique_ptr<Dense> make_dense(const DenseDesc& desc) {
+  expect_f32(desc.precision);
   return std::make_unique<ReferenceDense>(desc);
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "halograd/kernels/conv3d.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace halograd::cuda {
+
+enum class ConvPass { forward, backward_data, backward_weights };
+
+constexpr const char* pass_name(ConvPass pass) {
+  return pass == ConvPass::forward ? "forward" : pass == ConvPass::backward_data ? "backward data" : "backward weights";
+}
+
+/// "forward of 1 samples, 4 to 16 channels, 130x130x130 to 128x128x128 voxels, kernel 3x3x3, stride 1x1x1, padding
+/// 0x0x0, bf16": all that a pass of a convolution is.
+inline std::string describe(ConvPass pass, const Conv3dDesc& desc) {
+  const auto text = [](const Extent& e) { return fmt::format("{}x{}x{}", e.d, e.h, e.w); };
+  return fmt::format("{} of {} samples, {} to {} channels, {} to {} voxels, kernel {}, stride {}, padding {}, {}",
+                     pass_name(pass), desc.samples, desc.in_channels, desc.out_channels, text(desc.in), text(desc.out),
+                     text(desc.kernel), text(desc.stride), text(desc.pad_lo), precision_name(desc.precision));
+}
+
+}  // namespace halograd::cuda

@@ -1,0 +1,231 @@
+// The order in which a step is listed on a device's queues, recorded by a device that is none: no step on one queue
+// touches what a step on another may still be using; the messages of all ranks match; and what comes out is what the
+// processor computes.
+#include "exec/step_accesses.hpp"
+#include "exec/support.hpp"
+#include "halograd/models/cosmoflow.hpp"
+#include "halograd/models/unet3d.hpp"
+#include "support/call_order.hpp"
+#include "support/recording_device.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace halograd {
+namespace {
+
+using test::Access;
+using testing::CallKind;
+using testing::CallOrder;
+using testing::QueueCall;
+using testing::RecordingDevice;
+
+/// Which calls of a list are a step's work: from its label on a queue to the next label there.
+struct Span {
+  int queue = -1;
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+std::vector<Span> spans_of(const std::vector<QueueCall>& calls, std::size_t steps) {
+  std::vector<Span> spans(steps);
+  std::map<int, std::size_t> current;  // by queue
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const QueueCall& call = calls[i];
+    if (call.kind == CallKind::record || call.kind == CallKind::wait) continue;
+    if (call.kind == CallKind::label) {
+      current[call.queue] = std::stoul(call.label);
+      // A message's step has a label where it is posted, and then on the queue that does it.
+      spans[current[call.queue]] = {call.queue, i, i};
+    }
+    const auto step = current.find(call.queue);
+    if (step != current.end() && spans[step->second].queue == call.queue) spans[step->second].last = i;
+  }
+  return spans;
+}
+
+/// Pairs of steps on different queues that may touch the same place at once, one of them writing.
+std::vector<std::string> races(const Plan& plan, const std::vector<QueueCall>& calls) {
+  const CallOrder order(calls);
+  const std::vector<Span> spans = spans_of(calls, plan.steps.size());
+  std::vector<std::vector<Access>> touched;
+  for (const Step& step : plan.steps) touched.push_back(test::accesses(plan, step));
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    for (std::size_t j = i + 1; j < plan.steps.size(); ++j) {
+      if (spans[i].queue < 0 || spans[j].queue < 0 || spans[i].queue == spans[j].queue) continue;
+      if (order.before(spans[i].last, spans[j].first) || order.before(spans[j].last, spans[i].first)) continue;
+      const bool race = std::ranges::any_of(touched[i], [&](const Access& a) {
+        return std::ranges::any_of(touched[j], [&](const Access& b) { return test::collide(plan, a, b); });
+      });
+      if (!race) continue;
+      found.push_back(fmt::format("{} {} {} and {} {} {}", i, step_kind_name(plan.steps[i].kind),
+                                  step_name(plan, plan.steps[i]), j, step_kind_name(plan.steps[j].kind),
+                                  step_name(plan, plan.steps[j])));
+    }
+  }
+  return found;
+}
+
+struct Case {
+  std::string name;
+  Network network;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  all.push_back({"cosmoflow", cosmoflow({.width = 32})});
+  all.push_back({"unet3d", unet3d({.width = 16, .channels = 1, .classes = 3, .base_channels = 4})});
+  return all;
+}
+
+std::vector<Extent> grids_for(int ranks) {
+  if (ranks == 8) return {{2, 2, 2}};
+  if (ranks == 4) return {{2, 2, 1}, {1, 1, 2}};
+  if (ranks == 2) return {{2, 1, 1}, {1, 1, 1}};
+  return {{1, 1, 1}};
+}
+
+ExecutorOptions options_on(const RecordingDevice& stand_in, const ProcessGrid& grid, Transport how) {
+  ExecutorOptions options{.grid = grid, .device = stand_in.device(), .seed = 3};
+  options.transport = FabricTransport{how, stand_in.nccl()};
+  return options;
+}
+
+/// Runs two training steps and returns the calls of the second, with its loss.
+struct Listed {
+  Plan plan;
+  std::vector<QueueCall> calls;
+  std::vector<double> losses;
+};
+
+Listed list_steps(const Case& each, const Communicator& world, const ExecutorOptions& options,
+                  const RecordingDevice* stand_in) {
+  Executor executor(each.network, world, options);
+  Listed listed{executor.prepare(Mode::train, 2), {}, {}};
+  const test::RandomBatch batch(listed.plan, 5);
+  for (int step = 0; step < 2; ++step) {
+    if (stand_in != nullptr) stand_in->forget_calls();
+    listed.losses.push_back(executor.train(batch.view(), step, 1e-3).loss);
+  }
+  if (stand_in != nullptr) listed.calls = stand_in->calls();
+  return listed;
+}
+
+/// Calls between a step's first label and its end, without what loading and the loss do before and after.
+std::vector<QueueCall> labelled(std::vector<QueueCall> calls) {
+  const auto first = std::ranges::find(calls, CallKind::label, &QueueCall::kind);
+  calls.erase(calls.begin(), first);
+  return calls;
+}
+
+class QueueOrder : public ::testing::TestWithParam<Transport> {};
+
+TEST_P(QueueOrder, NoStepTouchesWhatAnotherQueueMayBeUsing) {
+  const Communicator world = Communicator::world();
+  for (const Case& each : cases()) {
+    for (const Extent& parts : grids_for(world.size())) {
+      const ProcessGrid grid = test::grid_of(parts, world.size());
+      const RecordingDevice stand_in;
+      const Listed listed = list_steps(each, world, options_on(stand_in, grid, GetParam()), &stand_in);
+      const auto found = races(listed.plan, labelled(listed.calls));
+      EXPECT_TRUE(found.empty()) << each.name << " " << grid.spatial_name() << ": "
+                                 << fmt::format("{}", fmt::join(found, "\n"));
+    }
+  }
+}
+
+TEST_P(QueueOrder, ComputesWhatTheProcessorComputes) {
+  const Communicator world = Communicator::world();
+  for (const Case& each : cases()) {
+    for (const Extent& parts : grids_for(world.size())) {
+      const ProcessGrid grid = test::grid_of(parts, world.size());
+      const RecordingDevice stand_in;
+      const Listed listed = list_steps(each, world, options_on(stand_in, grid, GetParam()), nullptr);
+      const Listed expected = list_steps(each, world, {.grid = grid, .device = Backend::cpu, .seed = 3}, nullptr);
+      for (std::size_t i = 0; i < expected.losses.size(); ++i) {
+        EXPECT_NEAR(listed.losses[i] / expected.losses[i], 1, 1e-5)
+            << each.name << " " << grid.spatial_name() << " " << i;
+      }
+    }
+  }
+}
+
+/// Without one of the waits for a message the check above finds a race (or, of waits that others make superfluous,
+/// none): over all of them, at least one for every exchange that a convolution reads the margins of.
+TEST_P(QueueOrder, AMissingWaitIsFound) {
+  const Communicator world = Communicator::world();
+  if (world.size() == 1) GTEST_SKIP() << "one rank has no messages";
+  const Case each = cases().front();
+  const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
+  const RecordingDevice stand_in;
+  const Listed listed = list_steps(each, world, options_on(stand_in, grid, GetParam()), &stand_in);
+  const std::vector<QueueCall> calls = labelled(listed.calls);
+  std::size_t waits = 0;
+  std::size_t caught = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].kind != CallKind::wait) continue;
+    std::vector<QueueCall> without = calls;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+    ++waits;
+    if (!races(listed.plan, without).empty()) ++caught;
+  }
+  EXPECT_GE(waits, 40U);
+  EXPECT_GE(static_cast<double>(caught), 0.6 * static_cast<double>(waits)) << "of " << waits;
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, QueueOrder, ::testing::Values(Transport::nccl, Transport::staged),
+                         [](const auto& test) { return test.param == Transport::nccl ? "nccl" : "staged"; });
+
+/// One communicator's calls must come in the same order on all its ranks, or they never end.
+TEST(NcclOrder, IsTheSameOnAllRanks) {
+  const Communicator world = Communicator::world();
+  for (const Case& each : cases()) {
+    for (const Extent& parts : grids_for(world.size())) {
+      const ProcessGrid grid = test::grid_of(parts, world.size());
+      const RecordingDevice stand_in;
+      const Listed listed = list_steps(each, world, options_on(stand_in, grid, Transport::nccl), &stand_in);
+      std::string sums;
+      std::string steps;
+      for (const QueueCall& call : listed.calls) {
+        if (call.kind == CallKind::sum)
+          sums += fmt::format("{} {} {}\n", call.communicator, call.bytes, call.label.substr(call.label.find(' ')));
+        if (call.kind == CallKind::exchange) steps += call.label.substr(call.label.find(' ')) + "\n";
+      }
+      const int group = static_cast<int>(grid.place(world.rank()).group);
+      const Communicator ranks = world.split(group, world.rank());
+      for (const std::string& other : ranks.all_gather(sums)) EXPECT_EQ(other, sums) << each.name;
+      for (const std::string& other : ranks.all_gather(steps)) EXPECT_EQ(other, steps) << each.name;
+      EXPECT_EQ(steps.empty(), parts.volume() == 1);
+    }
+  }
+}
+
+/// The first step on a slot is listed, the second recorded and launched, the third only launched.
+TEST(RecordedSteps, AreLaunchedWhole) {
+  const Communicator world = Communicator::world();
+  const Case each = cases().front();
+  const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
+  const RecordingDevice stand_in({.can_record = true});
+  Executor executor(each.network, world, options_on(stand_in, grid, Transport::nccl));
+  const test::RandomBatch batch(executor.prepare(Mode::train, 2), 5);
+  const auto count = [&](CallKind kind) {
+    const auto calls = stand_in.calls();
+    return std::ranges::count(calls, kind, &QueueCall::kind);
+  };
+  for (int step = 0; step < 3; ++step) {
+    stand_in.forget_calls();
+    const StepResult result = executor.train(batch.view(), step, 1e-3);
+    EXPECT_EQ(count(CallKind::begin_recording), step == 1 ? 1 : 0);
+    EXPECT_EQ(count(CallKind::end_recording), step == 1 ? 1 : 0);
+    EXPECT_EQ(count(CallKind::launch), step == 0 ? 0 : 1);
+    EXPECT_EQ(count(CallKind::sum) > 0, step < 2 && world.size() > 1);
+    EXPECT_EQ(result.recorded_seconds > 0, step > 0);
+  }
+}
+
+}  // namespace
+}  // namespace halograd
