@@ -48,5 +48,7 @@ if [[ "${HALOGRAD_BUNDLE:-}" != "$bundle" ]]; then
     OPAL_DATADIR="$bundle/share" OPAL_PKGDATADIR="$bundle/share/openmpi" OPAL_SYSCONFDIR="$bundle/share/openmpi" \
     PMIX_INSTALL_PREFIX="$bundle" PMIX_LIBDIR="$bundle/lib" PMIX_PKGLIBDIR="$bundle/lib/pmix" \
     PMIX_DATADIR="$bundle/share" PMIX_PKGDATADIR="$bundle/share/pmix" PMIX_SYSCONFDIR="$bundle/share/pmix"
+  # Where nothing can start programs on other nodes, mpirun is content with this one only when told so.
+  command -v ssh rsh srun >/dev/null || export OMPI_MCA_plm="${OMPI_MCA_plm:-isolated}"
 fi
 exec "$bundle/libexec/$(basename "$0")" "$@"

@@ -56,10 +56,10 @@ for name in "$bundle"/libexec/*; do install -m 755 "$root/scripts/bundle-launche
 
 # Plugins for fabrics bring libraries of the fabric's driver, which are of no use without it: TCP and shared memory stay.
 plugins() { # FOLDER PATTERN TO
-  local plugin
+  local plugin linked
   for plugin in "$1"/$2; do
-    ldd "$plugin" | grep -Eq 'libfabric|libuc[pst]|libpsm|libibverbs|librdmacm|liboshmem|libflux|not found' ||
-      put "$plugin" "$3"
+    linked="$(ldd "$plugin")"
+    [[ "$linked" =~ libfabric|libuc[pst]\.|libpsm|libinfinipath|libibverbs|liboshmem|"not found" ]] || put "$plugin" "$3"
   done
 }
 plugins "$(ompi_path pkglibdir)" 'mca_*.so' "$bundle/lib/openmpi"
