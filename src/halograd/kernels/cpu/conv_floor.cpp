@@ -1,7 +1,11 @@
 #include "halograd/kernels/cpu/conv_floor.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/kernels/cpu/cast_conv3d.hpp"
+#include "halograd/kernels/cpu/conv3d.hpp"
 #include "halograd/kernels/cpu/conv_problem.hpp"
+#include "halograd/kernels/cpu/onednn_gradient.hpp"
 #include "halograd/kernels/cpu/patch_conv3d.hpp"
 #include "halograd/kernels/cpu/winograd_conv3d.hpp"
 #include "halograd/kernels/cpu/winograd_parts.hpp"
@@ -29,14 +33,21 @@ Conv3dDesc without_margins(Conv3dDesc desc) {
 }
 
 /// Fills with small ordinary numbers (zeros may run faster, denormals slower).
-void fill(float* values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(static_cast<int>(i % 13) - 6) * 0.1F;
+template <typename T>
+void fill(T* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<T>(static_cast<float>(static_cast<int>(i % 13) - 6) * 0.1F);
+  }
 }
 
 /// A warm buffer.
 dnnl::memory filled(const dnnl::memory::desc& desc) {
   dnnl::memory memory = onednn::owned(desc);
-  fill(static_cast<float*>(memory.get_data_handle()), desc.get_size() / sizeof(float));
+  if (desc.data_type() == dnnl::memory::data_type::bf16) {
+    fill(static_cast<Bf16*>(memory.get_data_handle()), desc.get_size() / sizeof(Bf16));
+  } else {
+    fill(static_cast<float*>(memory.get_data_handle()), desc.get_size() / sizeof(float));
+  }
   return memory;
 }
 
@@ -70,12 +81,18 @@ const char* backward_data_name(const Conv3dDesc& desc) {
   return desc.backwards ? "forward" : "backward_data";
 }
 
-/// Kernels of ours, where they are faster than oneDNN's convolutions.
-std::vector<ConvTiming> time_ours(const Conv3dDesc& desc, Conv3d& conv, int repetitions) {
-  LineVector x = line_vector(desc.samples * desc.in.volume() * desc.in_channels);
-  LineVector y = line_vector(desc.samples * desc.out.volume() * desc.out_channels);
-  LineVector w = line_vector(desc.in_channels * desc.out_channels * desc.kernel.volume());
-  for (LineVector* values : {&x, &y, &w}) fill(values->data(), values->size());
+template <typename T>
+std::vector<T, LineAllocator<T>> filled_line_vector(std::int64_t elements) {
+  std::vector<T, LineAllocator<T>> values(static_cast<std::size_t>(elements));
+  fill(values.data(), values.size());
+  return values;
+}
+
+template <typename T>
+std::vector<ConvTiming> time_typed(const Conv3dDesc& desc, Conv3d& conv, int repetitions) {
+  auto x = filled_line_vector<T>(desc.samples * desc.in.volume() * desc.in_channels);
+  auto y = filled_line_vector<T>(desc.samples * desc.out.volume() * desc.out_channels);
+  auto w = filled_line_vector<float>(desc.in_channels * desc.out_channels * desc.kernel.volume());
   conv.set_weights(w.data());
   std::vector<ConvTiming> result;
   const auto time = [&](const char* name, const auto& call) {
@@ -87,6 +104,23 @@ std::vector<ConvTiming> time_ours(const Conv3dDesc& desc, Conv3d& conv, int repe
     time("backward_weights", [&] { conv.backward_weights(x.data(), y.data(), w.data()); });
   }
   return result;
+}
+
+/// Kernels of ours, where they are faster than oneDNN's convolutions.
+std::vector<ConvTiming> time_ours(const Conv3dDesc& desc, Conv3d& conv, int repetitions) {
+  return with_activation_type(activation_type(desc.precision),
+                              [&](auto type) { return time_typed<decltype(type)>(desc, conv, repetitions); });
+}
+
+ConvTiming time_gradient(const Conv3dDesc& desc, const dnnl::memory& x, const dnnl::memory& y, int repetitions) {
+  OnednnGradient gradient(desc);
+  const dnnl::memory dw = filled(gradient.format());
+  const dnnl::memory scratch = onednn::owned(onednn::bytes(gradient.scratch_bytes()));
+  gradient.use_scratch(scratch.get_data_handle());
+  const auto call = [&] {
+    gradient.run(x.get_data_handle(), y.get_data_handle(), static_cast<float*>(dw.get_data_handle()));
+  };
+  return {"backward_weights", gradient.implementation(), best_seconds(call, repetitions)};
 }
 
 std::vector<ConvTiming> time_problem(const Conv3dDesc& desc, int repetitions) {
@@ -108,11 +142,7 @@ std::vector<ConvTiming> time_problem(const Conv3dDesc& desc, int repetitions) {
         repetitions));
   }
   if (desc.calls_backward_weights()) {
-    const auto weights = problem.backward_weights(forward);
-    result.push_back(time_call<ConvProblem::BackwardWeights>(
-        "backward_weights", weights,
-        {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_DIFF_WEIGHTS, filled(weights.diff_weights_desc())}},
-        repetitions));
+    result.push_back(time_gradient(desc, x, y, repetitions));
   }
   return result;
 }
@@ -120,11 +150,13 @@ std::vector<ConvTiming> time_problem(const Conv3dDesc& desc, int repetitions) {
 }  // namespace
 
 std::vector<ConvTiming> time_convolution(const Conv3dDesc& desc, int repetitions) {
+  require_precision(desc.precision);
   if (desc.samples * desc.out.volume() == 0) return {};
   try {
     const Conv3dDesc alone = without_margins(desc);
+    if (!has_instructions(desc.precision)) return time_ours(alone, *make_conv3d(alone), repetitions);
     if (is_patchwise(alone)) return time_ours(alone, *make_patch_conv3d(alone), repetitions);
-    if (prefers_winograd(alone)) return time_ours(alone, *make_winograd_conv3d(alone), repetitions);
+    if (prefers_winograd(alone)) return time_ours(alone, *make_in_f32(alone, make_winograd_conv3d), repetitions);
     return time_problem(alone, repetitions);
   } catch (const dnnl::error& error) {
     throw ResourceError("{}: oneDNN cannot time it ({})", describe(desc), error.what());

@@ -10,7 +10,14 @@ namespace halograd::cpu {
 /// "convolution 4 to 16 channels, …": for error messages.
 std::string describe(const Conv3dDesc& desc);
 
-/// A convolution in oneDNN's terms: activations dense NDHWC, weights in the format that each primitive likes best.
+/// Throws UsageError for a precision that processors do not have.
+void require_precision(Precision precision);
+
+/// Whether this processor computes in it by instructions of its own.
+bool has_instructions(Precision precision);
+
+/// A convolution in oneDNN's terms: activations dense NDHWC, weights in the format that each primitive likes best. In
+/// bf16 activations and weights are that, sums and the gradient of weights f32.
 /// Throws UsageError where the input has a whole stride of voxels behind the last window.
 struct ConvProblem {
   using Forward = dnnl::convolution_forward;
@@ -26,14 +33,15 @@ struct ConvProblem {
   dnnl::memory::desc src;
   dnnl::memory::desc dst;
   dnnl::memory::desc any_weights;
+  dnnl::memory::desc any_gradient;
   dnnl::memory::desc plain_weights;
   dnnl::memory::dims strides;
   dnnl::memory::dims pad_lo;
   dnnl::memory::dims pad_hi;
 
 private:
-  bool training_;  ///< whether the forward primitive has to be able to go before backward ones
-  bool stable_;    ///< whether outputs must round alike whatever their number
+  bool training_;                      ///< whether the forward primitive has to be able to go before backward ones
+  int (*slowness_)(std::string_view);  ///< of the forward primitive
 };
 
 }  // namespace halograd::cpu

@@ -1,5 +1,6 @@
 #include "halograd/kernels/cpu/patch_conv3d.hpp"
 
+#include "halograd/core/bf16.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/kernels/cpu/onednn.hpp"
 #include "halograd/kernels/typed.hpp"
@@ -28,16 +29,19 @@ public:
 
   [[nodiscard]] std::int64_t elements() const { return kernel_.d * kernel_.h * run_; }
 
-  void gather(const float* x, std::int64_t first, std::int64_t rows, float* patches) const {
+  template <typename T>
+  void gather(const T* x, std::int64_t first, std::int64_t rows, T* patches) const {
     for_each_run(first, rows, [&](std::int64_t at, std::int64_t patch) { copy(x + at, patches + patch); });
   }
-  void scatter(const float* patches, std::int64_t first, std::int64_t rows, float* x) const {
+  template <typename T>
+  void scatter(const T* patches, std::int64_t first, std::int64_t rows, T* x) const {
     for_each_run(first, rows, [&](std::int64_t at, std::int64_t patch) { copy(patches + patch, x + at); });
   }
 
 private:
-  void copy(const float* from, float* to) const {
-    std::memcpy(to, from, static_cast<std::size_t>(run_) * sizeof(float));
+  template <typename T>
+  void copy(const T* from, T* to) const {
+    std::memcpy(to, from, static_cast<std::size_t>(run_) * sizeof(T));
   }
 
   template <typename Body>
@@ -80,7 +84,7 @@ public:
     call_ = Call(dnnl::matmul(desc), std::move(arguments));
   }
 
-  void run(const float* a, const float* b, float* c) {
+  void run(const void* a, const void* b, void* c) {
     call_.bind(DNNL_ARG_SRC, a);
     call_.bind(DNNL_ARG_WEIGHTS, b);
     call_.bind(DNNL_ARG_DST, c);
@@ -96,7 +100,9 @@ private:
   std::string implementation_;
 };
 
-class PatchConv3d final : public TypedConv3d<float> {
+/// T: of activations, float or Bf16; weights are rounded to it, their gradient is f32.
+template <typename T>
+class PatchConv3d final : public TypedConv3d<T> {
 public:
   explicit PatchConv3d(const Conv3dDesc& desc)
       : desc_(desc),
@@ -111,24 +117,24 @@ public:
   }
 
   void set_weights(const float* w) override {
-    for_each_weight([&](std::size_t plain, std::size_t ours) { weights_[ours] = w[plain]; });
+    for_each_weight([&](std::size_t plain, std::size_t ours) { weights_[ours] = static_cast<T>(w[plain]); });
   }
 
-  void forward(const float* x, float* y) override {
+  void forward(const T* x, T* y) override {
     for_each_block([&](Products& products, std::int64_t first, std::int64_t rows) {
       patches_.gather(x, first, rows, block_.data());
       products.forward.run(block_.data(), weights_.data(), y + first * desc_.out_channels);
     });
   }
 
-  void backward_data(const float* dy, float* dx) override {
+  void backward_data(const T* dy, T* dx) override {
     for_each_block([&](Products& products, std::int64_t first, std::int64_t rows) {
       products.backward_data.run(dy + first * desc_.out_channels, weights_.data(), block_.data());
       patches_.scatter(block_.data(), first, rows, dx);
     });
   }
 
-  void backward_weights(const float* x, const float* dy, float* dw) override {
+  void backward_weights(const T* x, const T* dy, float* dw) override {
     std::fill(gradient_.begin(), gradient_.end(), 0.0F);
     for_each_block([&](Products& products, std::int64_t first, std::int64_t rows) {
       patches_.gather(x, first, rows, block_.data());
@@ -138,8 +144,8 @@ public:
   }
 
   [[nodiscard]] std::int64_t held_bytes() const override {
-    std::int64_t bytes =
-        static_cast<std::int64_t>((block_.size() + weights_.size() + gradient_.size()) * sizeof(float));
+    auto bytes = static_cast<std::int64_t>((block_.size() + weights_.size()) * sizeof(T));
+    bytes += static_cast<std::int64_t>(gradient_.size() * sizeof(float));
     for (const Products* products : {&full_, &rest_}) {
       bytes += products->forward.held_bytes() + products->backward_data.held_bytes() +
                products->backward_weights.held_bytes();
@@ -165,15 +171,17 @@ private:
   void make_products(std::int64_t rows, Products& products) const {
     const std::int64_t channels = desc_.out_channels;
     const std::int64_t elements = patches_.elements();
-    const auto voxels = onednn::f32({rows, channels}, Tag::ab);
-    const auto block = onednn::f32({rows, elements}, Tag::ab);
-    const auto weights = onednn::f32({channels, elements}, Tag::ab);
+    const DType type = activation_type(desc_.precision);
+    const auto voxels = onednn::values(type, {rows, channels}, Tag::ab);
+    const auto block = onednn::values(type, {rows, elements}, Tag::ab);
+    const auto weights = onednn::values(type, {channels, elements}, Tag::ab);
+    const auto gradient = onednn::f32({channels, elements}, Tag::ab);
     if (desc_.calls_forward()) {
-      products.forward = Product(block, onednn::f32({elements, channels}, Tag::ba), voxels, false);
+      products.forward = Product(block, onednn::values(type, {elements, channels}, Tag::ba), voxels, false);
     }
     if (desc_.calls_backward_data()) products.backward_data = Product(voxels, weights, block, false);
     if (desc_.calls_backward_weights()) {
-      products.backward_weights = Product(onednn::f32({channels, rows}, Tag::ba), block, weights, true);
+      products.backward_weights = Product(onednn::values(type, {channels, rows}, Tag::ba), block, gradient, true);
     }
   }
 
@@ -203,8 +211,8 @@ private:
   Patches patches_;
   std::int64_t rows_;
   std::int64_t block_rows_;
-  std::vector<float> block_;     ///< [block rows, kernel, I]
-  std::vector<float> weights_;   ///< [O, kernel, I]
+  std::vector<T> block_;         ///< [block rows, kernel, I]
+  std::vector<T> weights_;       ///< [O, kernel, I]
   std::vector<float> gradient_;  ///< likewise
   Products full_;
   Products rest_;
@@ -222,7 +230,9 @@ bool is_patchwise(const Conv3dDesc& desc) {
 }
 
 std::unique_ptr<Conv3d> make_patch_conv3d(const Conv3dDesc& desc) {
-  return std::make_unique<PatchConv3d>(desc);
+  return with_activation_type(activation_type(desc.precision), [&](auto type) -> std::unique_ptr<Conv3d> {
+    return std::make_unique<PatchConv3d<decltype(type)>>(desc);
+  });
 }
 
 }  // namespace halograd::cpu
