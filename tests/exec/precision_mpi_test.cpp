@@ -61,14 +61,15 @@ double farthest(const Trace& a, const Trace& b) {
   return most;
 }
 
+/// None of more ranks: each of them would run the whole network, too.
 std::vector<Extent> grids_for(int ranks) {
-  if (ranks == 8) return {{2, 2, 2}};
   if (ranks == 4) return {{2, 2, 1}, {1, 1, 2}};
   if (ranks == 2) return {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 1, 1}};
-  return {{1, 1, 1}};
+  return {};
 }
 
 TEST(Bf16, TrainsAsFloatsDoInHalfTheMemory) {
+  if (Communicator::world().size() > 1) GTEST_SKIP() << "concerns one rank";
   for (const Case& each : cases()) {
     const Trace floats = run(each, Communicator::self(), {}, Precision::f32);
     const Trace halves = run(each, Communicator::self(), {}, Precision::bf16);
@@ -84,6 +85,7 @@ TEST(Bf16, TrainsAsFloatsDoInHalfTheMemory) {
 /// Another grid rounds other sums, no further than bf16 is from float32 anyway.
 TEST(Bf16, GridsAgreeWithinItsRounding) {
   const Communicator world = Communicator::world();
+  if (grids_for(world.size()).empty()) GTEST_SKIP() << "of 2 and 4 ranks";
   for (const Case& each : cases()) {
     const Trace alone = run(each, Communicator::self(), {}, Precision::bf16);
     const double rounding = apart(alone, run(each, Communicator::self(), {}, Precision::f32));
@@ -101,6 +103,7 @@ TEST(Bf16, GridsAgreeWithinItsRounding) {
 /// The same grid gives the same bits, run after run.
 TEST(Bf16, IsTheSameEveryTime) {
   const Communicator world = Communicator::world();
+  if (grids_for(world.size()).empty()) GTEST_SKIP() << "of 2 and 4 ranks";
   const Case each = cases().front();
   const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
   const Trace first = run(each, world, grid, Precision::bf16);
