@@ -65,7 +65,7 @@ trap 'rm -rf "$work"' EXIT
 touch "$work"/{tests,failures,steps,notes}
 python="$(command -v python3)"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-  OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0 OMP_WAIT_POLICY=passive
+  OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0 OMP_WAIT_POLICY=passive GTEST_COLOR=no
 cores="$(nproc)"
 failures=0
 
@@ -110,7 +110,8 @@ row() { # NAME RESULT TESTS SKIPPED
   printf '%-60s %s\n' "$1" "$2"
   write_report
 }
-# Where all of a GPU's tests are skipped it was not tested.
+# Tests that see no GPU skip themselves; those beside them that need none may well pass.
+no_gpu_seen='^(no NVIDIA (driver|GPU)|the NVIDIA driver is too old|CUDA does not start|built without (CUDA|NCCL))'
 check_tests() { # NAME COMMAND...
   local name="$1" passed skipped result
   shift
@@ -119,6 +120,7 @@ check_tests() { # NAME COMMAND...
   skipped="$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$work/output" | tail -n 1)"
   result="$(outcome)"
   [[ "$result" != passed || "${passed:-0}" -gt 0 ]] || result="**nothing ran**"
+  ! grep -Eq "$no_gpu_seen" "$work/output" || result="**no GPU seen**"
   [[ "$result" == passed ]] || fail "$name"
   row "$name" "$result" "${passed:-–}" "${skipped:-0}"
 }
@@ -131,6 +133,13 @@ check() { # NAME COMMAND...
 }
 
 check_kernels_and_ranks() {
+  local precision
+  for precision in f32 tf32 bf16; do
+    check "a small step of CosmoFlow in $precision" "$bin/halograd" bench step cosmoflow --width 32 --batch-norm \
+      --device cuda --precision "$precision" --steps 3 --no-floor
+    check "a small step of the U-Net in $precision" "$bin/halograd" bench step unet3d --width 32 \
+      --device cuda --precision "$precision" --steps 3 --no-floor
+  done
   check_tests "device: memory, queues, recording" "$bin/test_device" --gtest_filter='*OnGpu*:*CudaDevice*'
   check_tests "kernels against the reference in each precision" "$bin/test_kernels_cuda"
   check_tests "NCCL by itself" "$bin/test_comm" --gtest_filter='Nccl*'
