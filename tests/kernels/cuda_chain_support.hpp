@@ -98,6 +98,10 @@ inline void PrintTo(const PlacedChain& chain, std::ostream* out) {
   *out << chain.name;
 }
 
+inline std::string placed_name(const testing::TestParamInfo<PlacedChain>& info) {
+  return info.param.name;
+}
+
 /// Chains that fill a block's slices of channels only in part.
 inline std::vector<ChainCase> sliced_chain_cases() {
   const Window centred{Extent::cube(3), Extent::cube(2), Extent::cube(1)};

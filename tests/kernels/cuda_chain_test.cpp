@@ -194,10 +194,6 @@ TEST_P(CudaChainBf16, DoesNotDependOnTheOrder) {
   does_not_depend_on_the_order();
 }
 
-std::string placed_name(const testing::TestParamInfo<PlacedChain>& info) {
-  return info.param.name;
-}
-
 INSTANTIATE_TEST_SUITE_P(Cases, CudaChainF32, testing::ValuesIn(placed_chains()), placed_name);
 INSTANTIATE_TEST_SUITE_P(Cases, CudaChainBf16, testing::ValuesIn(placed_chains()), placed_name);
 

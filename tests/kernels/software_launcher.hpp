@@ -3,6 +3,7 @@
 #include "halograd/kernels/cuda/chain_dispatch.hpp"
 
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -33,18 +34,19 @@ private:
   std::vector<Thread> threads_;
 };
 
-/// Runs the CUDA kernels' code on the host: every thread of every block, in order or from the last to the first, as on a
-/// GPU of so many processors. What kernels find in shared and scratch memory at first is NaN.
+/// Runs the CUDA kernels' code on the host: every thread of every block, in order or from the last to the first, as on
+/// a GPU of so many processors. What kernels find in shared and scratch memory at first is NaN. `scratch`: where
+/// scratch memory is to be, for those who want to look.
 class SoftwareLauncher {
 public:
-  explicit SoftwareLauncher(int processors = 2, bool backwards = false)
-      : processors_(processors), backwards_(backwards) {}
+  explicit SoftwareLauncher(int processors = 2, bool backwards = false, std::vector<double>* scratch = nullptr)
+      : processors_(processors), backwards_(backwards), lent_(scratch) {}
 
   [[nodiscard]] int processors() const { return processors_; }
   void allocate(std::int64_t count) {
-    scratch_.assign(static_cast<std::size_t>(count), std::numeric_limits<double>::quiet_NaN());
+    memory().assign(static_cast<std::size_t>(count), std::numeric_limits<double>::quiet_NaN());
   }
-  [[nodiscard]] double* scratch() const { return scratch_.data(); }
+  [[nodiscard]] double* scratch() const { return memory().data(); }
 
   template <typename Kernel>
   void launch(const typename Kernel::Args& args, std::int64_t blocks) const {
@@ -58,9 +60,12 @@ public:
   }
 
 private:
+  [[nodiscard]] std::vector<double>& memory() const { return lent_ != nullptr ? *lent_ : own_; }
+
   int processors_;
   bool backwards_;
-  mutable std::vector<double> scratch_;
+  std::vector<double>* lent_;
+  mutable std::vector<double> own_;
 };
 
 }  // namespace halograd::test

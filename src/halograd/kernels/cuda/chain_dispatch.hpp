@@ -93,17 +93,10 @@ public:
   }
 
 private:
-  /// Cells a thread should sum at least, so that few blocks' sums are left to be merged.
-  static constexpr std::int32_t least_summed = 8;
-
   template <int value>
   using Lane = std::integral_constant<int, value>;
 
-  /// Whether 16 bytes of neighbouring channels can be moved at once, so far as shapes go.
-  [[nodiscard]] bool wide() const {
-    constexpr std::int64_t lanes = wide_lanes<T>;
-    return desc_.channels % lanes == 0 && desc_.src.pitch % lanes == 0 && desc_.dst.pitch % lanes == 0;
-  }
+  [[nodiscard]] bool wide() const { return takes_vectors(desc_, wide_lanes<T>); }
   [[nodiscard]] static bool aligned(const void* pointer, std::uintptr_t to = 16) {
     return reinterpret_cast<std::uintptr_t>(pointer) % to == 0;
   }
@@ -125,18 +118,11 @@ private:
     vectors&& wide() ? body(Lane<wide_lanes<T>>{}) : body(Lane<1>{});
   }
 
-  /// The side of the windows that have kernels of their own, 2 (2/2/0) or 3 (3/2/1); 0 of all others.
-  [[nodiscard]] int known_window() const {
-    const Window& window = desc_.window;
-    if (window == Window{Extent::cube(3), Extent::cube(2), Extent::cube(1)}) return 3;
-    return window == Window{Extent::cube(2), Extent::cube(2), {}} ? 2 : 0;
-  }
-
   template <int N, bool max, typename Body>
   void with_pool_gather(const Body& body) const {
     if constexpr (N > 1) {
-      if (known_window() == 2) return body(GatherPairs<T, N, 2, max>{});
-      if (known_window() == 3) return body(GatherPairs<T, N, 3, max>{});
+      if (known_window(desc_) == 2) return body(GatherPairs<T, N, 2, max>{});
+      if (known_window(desc_) == 3) return body(GatherPairs<T, N, 3, max>{});
     }
     body(GatherAny<T, N, max>{});
   }
@@ -197,8 +183,8 @@ private:
   template <int N, bool max, typename Fill>
   void run_pooled(const Region& part, const Fill& fill) const {
     if constexpr (N > 1) {
-      if (known_window() == 2) return run_tiled<N, 2, max>(part, fill);
-      if (known_window() == 3) return run_tiled<N, 3, max>(part, fill);
+      if (known_window(desc_) == 2) return run_tiled<N, 2, max>(part, fill);
+      if (known_window(desc_) == 3) return run_tiled<N, 3, max>(part, fill);
     }
     launch_forward<ForwardAny<T, N, max>>(part, N, fill);
   }
@@ -220,8 +206,7 @@ private:
   void launch_tiled(const Region& part, std::int32_t lanes, const Fill& fill) const {
     typename Kernel::Args args;
     fill(args);
-    // Twice what the GPU runs at once: enough for blocks of unlike speed to even out.
-    args.work = tile(geometry_, part, lanes, std::int64_t{2} * resident<Kernel>() * Kernel::threads);
+    args.work = tile(geometry_, part, lanes, resident<Kernel>());
     launch<Kernel>(args, args.work.blocks());
   }
 

@@ -169,8 +169,8 @@ private:
   }
 };
 
-/// Pooling with window 3, stride 2, padding 1 (`kernel` 3) or 2/2/0 (2). A thread goes along d and keeps what two of its
-/// windows share, so that it looks at 18 voxels an output instead of 27. `faced`: some of them are neighbours'.
+/// Pooling with window 3, stride 2, padding 1 (`kernel` 3) or 2/2/0 (2). A thread goes along d and keeps what two of
+/// its windows share, so that it looks at 18 voxels an output instead of 27. `faced`: some of them are neighbours'.
 template <typename T, int N, int kernel, bool max, bool faced>
 struct ForwardPooled {
   using Args = ForwardArgs<T, Tiling>;

@@ -85,8 +85,8 @@ struct GatherAny {
   }
 };
 
-/// From window 3, stride 2, padding 1 (`kernel` 3) or 2/2/0 (2): voxels 2j and 2j + 1 along w together look at outputs j
-/// and, with window 3, j + 1. In d and h likewise one or two outputs read a voxel.
+/// From window 3, stride 2, padding 1 (`kernel` 3) or 2/2/0 (2): voxels 2j and 2j + 1 along w together look at outputs
+/// j and, with window 3, j + 1. In d and h likewise one or two outputs read a voxel.
 template <typename T, int N, int kernel, bool max>
 struct GatherPairs {
   static constexpr int width = 2;

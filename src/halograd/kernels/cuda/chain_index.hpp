@@ -167,6 +167,18 @@ constexpr Geometry geometry_of(const ChainDesc& desc) {
   return g;
 }
 
+/// The side of the windows that have kernels of their own, 2 (2/2/0) or 3 (3/2/1); 0 of all others.
+constexpr int known_window(const ChainDesc& desc) {
+  if (desc.pool == PoolKind::none) return 0;
+  if (desc.window == Window{Extent::cube(3), Extent::cube(2), Extent::cube(1)}) return 3;
+  return desc.window == Window{Extent::cube(2), Extent::cube(2), {}} ? 2 : 0;
+}
+
+/// Whether so many neighbouring channels can always be moved at once, so far as shapes go.
+constexpr bool takes_vectors(const ChainDesc& desc, std::int64_t lanes) {
+  return desc.channels % lanes == 0 && desc.src.pitch % lanes == 0 && desc.dst.pitch % lanes == 0;
+}
+
 /// Whether the gradient of y depends on y: else y is not there to be read.
 constexpr bool reads_y(const Geometry& g) {
   return g.normalise || g.slope != 1;

@@ -32,6 +32,7 @@ struct Codec<float> {
 template <>
 struct Codec<Bf16> {
   static constexpr float widen(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
+  static constexpr float widen_upper(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xFFFF0000U); }
   static constexpr std::uint32_t narrow(float value) { return Bf16(value).bits; }
   static constexpr std::uint32_t narrow(float low, float high) { return narrow(low) | narrow(high) << 16; }
 };
@@ -89,7 +90,7 @@ constexpr Lanes<N> widen(const Packet<T, N>& packet) {
   } else {
     for (int i = 0; i < N; i += 2) {
       lanes.at[i] = Codec<T>::widen(packet.words.at[i / 2]);
-      lanes.at[i + 1] = std::bit_cast<float>(packet.words.at[i / 2] & 0xFFFF0000U);
+      lanes.at[i + 1] = Codec<T>::widen_upper(packet.words.at[i / 2]);
     }
   }
   return lanes;

@@ -16,11 +16,8 @@ struct DeviceBf16 {
 };
 
 template <>
-struct Codec<DeviceBf16> {
-  static constexpr float widen(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
-  static __device__ std::uint32_t narrow(float value) {
-    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
-  }
+struct Codec<DeviceBf16> : Codec<Bf16> {
+  static __device__ std::uint32_t narrow(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
   static __device__ std::uint32_t narrow(float low, float high) {
     const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
     return *reinterpret_cast<const std::uint32_t*>(&pair);

@@ -4,8 +4,11 @@
 
 namespace halograd::cuda::chain {
 
-// Two sums a channel over the voxels of a box. Each block sums its own and leaves them in `partial`; a second kernel adds
-// the blocks' up. Everything is added in an order that depends on shapes and the kind of GPU alone.
+// Two sums a channel over the voxels of a box. Each block sums its own and leaves them in `partial`; a second kernel
+// adds the blocks' up. Everything is added in an order that depends on shapes and the kind of GPU alone.
+
+/// Cells a thread should sum at least, so that few blocks' sums are left to be merged.
+constexpr std::int32_t least_summed = 8;
 
 /// Where a block leaves its sums: [sets, blocks, 2, channels padded].
 constexpr std::int64_t partial_offset(const Work& work, const Share& share) {
@@ -15,8 +18,8 @@ constexpr std::int64_t partial_count(const Work& work) {
   return std::int64_t{work.sets} * work.set_blocks * 2 * work.shape.padded_channels();
 }
 
-/// What the rows of a block have in shared memory: [rows, 2, slice_channels] values, and then [parts, 2, slice_channels]
-/// totals in double.
+/// What the rows of a block have in shared memory: [rows, 2, slice_channels] values, and then [parts, 2,
+/// slice_channels] totals in double.
 template <typename Value, int N>
 struct RowSums {
   alignas(16) Value values[block_threads * 2 * N];
@@ -24,8 +27,8 @@ struct RowSums {
 };
 
 template <typename Value, int N>
-constexpr void publish_row(const BlockShape& shape, const Stand& stand, const Value (&first)[N], const Value (&second)[N],
-                           RowSums<Value, N>& shared) {
+constexpr void publish_row(const BlockShape& shape, const Stand& stand, const Value (&first)[N],
+                           const Value (&second)[N], RowSums<Value, N>& shared) {
   if (stand.row >= shape.rows) return;
   Value* const to = shared.values + stand.row * 2 * shape.slice_channels() + stand.column * N;
   for (int i = 0; i < N; ++i) to[i] = first[i];
@@ -60,7 +63,9 @@ struct RowCollector {
   }
 
   /// Parts of the rows that are added at once.
-  static constexpr std::int32_t part_count(std::int32_t sums) { return sums < block_threads ? block_threads / sums : 1; }
+  static constexpr std::int32_t part_count(std::int32_t sums) {
+    return sums < block_threads ? block_threads / sums : 1;
+  }
 };
 
 /// The block's sums from its parts, into `partial`.
@@ -289,7 +294,8 @@ struct MergeSums {
       if (me.part() != 0 || c >= args.geometry.channels) return;
       const std::int64_t channels = args.geometry.channels;
       const std::int64_t set = args.merge.set_of(me);
-      const double scale = args.geometry.normalise ? static_cast<double>(args.norm.inverse_deviation[set * channels + c]) : 1.0;
+      const double scale =
+          args.geometry.normalise ? static_cast<double>(args.norm.inverse_deviation[set * channels + c]) : 1.0;
       args.sums[2 * set * channels + c] += Merge::sum(shared, 0, me);
       args.sums[(2 * set + 1) * channels + c] += scale * Merge::sum(shared, 1, me);
     });

@@ -63,9 +63,9 @@ constexpr Stand stand_of(const BlockShape& shape, std::int32_t slice, std::uint3
   return stand;
 }
 
-/// The cells of a box, set of samples by set, dealt out to blocks: a block's rows take neighbouring cells, then go on to
-/// those behind what all blocks of the set take at a time. A cell is `width` neighbouring voxels of a row, counted from
-/// voxel 0 of the volume, so that the first and last of the box may lie partly outside.
+/// The cells of a box, set of samples by set, dealt out to blocks: a block's rows take neighbouring cells, then go on
+/// to those behind what all blocks of the set take at a time. A cell is `width` neighbouring voxels of a row, counted
+/// from voxel 0 of the volume, so that the first and last of the box may lie partly outside.
 struct Work {
   BlockShape shape;
   Region box;
@@ -79,15 +79,13 @@ struct Work {
   Divisor depth;
   std::int32_t set_blocks = 0;  ///< that share a set and a slice
 
-  [[nodiscard]] constexpr std::int64_t blocks() const {
-    return std::int64_t{sets} * set_blocks * shape.slices;
-  }
+  [[nodiscard]] constexpr std::int64_t blocks() const { return std::int64_t{sets} * set_blocks * shape.slices; }
 };
 
 /// `resident`: the blocks that the GPU runs at once; no more are made (save for one a set and slice), so that each has
 /// long runs of cells. `least`: cells that a thread should have at least.
-constexpr Work deal(const Geometry& g, const Region& box, std::int32_t width, std::int32_t lanes,
-                    std::int32_t resident, std::int32_t least) {
+constexpr Work deal(const Geometry& g, const Region& box, std::int32_t width, std::int32_t lanes, std::int32_t resident,
+                    std::int32_t least) {
   Work work;
   work.shape = block_shape(g.channels, lanes);
   work.box = box;
@@ -161,9 +159,31 @@ struct Tiling {
   }
 };
 
-/// `wanted`: threads that keep the GPU busy; with less to do runs are shorter.
-constexpr Tiling tile(const Geometry& g, const Region& part, std::int32_t lanes, std::int64_t wanted) {
-  constexpr std::int32_t longest_run = 8;
+constexpr Point tiles_of(const Region& part, const Point& log, std::int32_t run) {
+  return {divided_up(part.size(0), run << log.d), divided_up(part.size(1), 1 << log.h),
+          divided_up(part.size(2), 1 << log.w)};
+}
+
+/// The run that keeps all processors busy longest: blocks come in waves of `resident`, the last of which may be nearly
+/// empty, and each run of j outputs looks at 2j + 1 planes, after some preparation.
+constexpr std::int32_t best_run(const Tiling& tiling, std::int64_t resident) {
+  constexpr std::int32_t longest = 8;
+  const std::int32_t room = divided_up(tiling.part.size(0), 1 << tiling.log.d);
+  std::int32_t best = 1;
+  std::int64_t best_cost = 0;
+  for (std::int32_t run = 1; run <= longest && run <= room; ++run) {
+    Tiling tried = tiling;
+    tried.tiles = tiles_of(tiling.part, tiling.log, run);
+    const std::int64_t cost = (tried.blocks() + resident - 1) / resident * (2 * run + 2);
+    if (run > 1 && cost >= best_cost) continue;
+    best = run;
+    best_cost = cost;
+  }
+  return best;
+}
+
+/// `resident`: the blocks that the GPU runs at once. The part is not empty.
+constexpr Tiling tile(const Geometry& g, const Region& part, std::int32_t lanes, std::int64_t resident) {
   Tiling tiling;
   tiling.shape = block_shape(g.channels, lanes);
   tiling.part = part;
@@ -182,13 +202,8 @@ constexpr Tiling tile(const Geometry& g, const Region& part, std::int32_t lanes,
     ++tiling.log.d;
     rows /= 2;
   }
-  const std::int64_t outputs = std::int64_t{g.samples} * part.size(0) * part.size(1) * part.size(2);
-  const std::int64_t run = outputs * tiling.shape.vectors / wanted;
-  const std::int32_t room = divided_up(part.size(0), 1 << tiling.log.d);
-  tiling.run = run > longest_run ? longest_run : (run > 1 ? static_cast<std::int32_t>(run) : 1);
-  if (tiling.run > room) tiling.run = room > 1 ? room : 1;
-  tiling.tiles = {divided_up(part.size(0), tiling.run << tiling.log.d), divided_up(part.size(1), 1 << tiling.log.h),
-                  divided_up(part.size(2), 1 << tiling.log.w)};
+  tiling.run = best_run(tiling, resident);
+  tiling.tiles = tiles_of(part, tiling.log, tiling.run);
   return tiling;
 }
 
