@@ -158,7 +158,7 @@ check_kernels_and_ranks() {
     fi
     # shellcheck disable=SC2046
     HALOGRAD_TEST_DEVICE=cuda check_tests "networks against one rank, $words" $(on_ranks "$ranks") \
-      "$bin/test_exec_mpi" --gtest_filter='*Cosmoflow*:*Unet3d*:*Layers*:-*Reference*:*reference*'
+      "$bin/test_exec_mpi" --gtest_filter='*Cosmoflow*:*Unet3d*:*Layers*:*Bf16*:-*Reference*:*reference*'
   done
 }
 
@@ -194,7 +194,8 @@ scaled() { # VALUE FACTOR FORMAT
   [[ -n "$1" ]] && awk -v value="$1" -v factor="$2" -v format="$3" 'BEGIN { printf format, value * factor }' || echo –
 }
 quotient() { # A B FACTOR FORMAT
-  if [[ -z "$1" || -z "$2" ]]; then echo –; else awk -v a="$1" -v b="$2" -v f="$3" -v format="$4" 'BEGIN { printf format, f * a / b }'; fi
+  [[ -n "$1" && -n "$2" ]] || { echo –; return; }
+  awk -v a="$1" -v b="$2" -v factor="$3" -v format="$4" 'BEGIN { printf format, factor * a / b }'
 }
 # As `run`; besides, the most memory in use on the first GPU meanwhile, in MiB, goes to `most`.
 run_watching_memory() {
@@ -207,7 +208,8 @@ run_watching_memory() {
   run "$@"
   kill "$watcher" 2>/dev/null
   wait "$watcher" 2>/dev/null
-  most="$(awk -v before="${before:-0}" '/^[0-9]+/ && $1 > most { most = $1 } END { if (most > before) print most - before }' "$work/memory")"
+  most="$(awk -v before="${before:-0}" '/^[0-9]+/ && $1 > most { most = $1 }
+    END { if (most > before) print most - before }' "$work/memory")"
 }
 
 # A machine without overheads, as fast as its best matrix product and copy: what it would take for a step is the floor
@@ -287,15 +289,17 @@ tables() {
     printf '\n## A training step\n\nMini-batch 1; CosmoFlow with batch norm and dropout. '
     printf 'Times in ms (median of 10; fastest), memory: the most in use on the GPU, in GiB.\n'
     printf 'PyTorch: channels last, cuDNN benchmark, fused Adam; PyTorch / HaloGrad above 1: HaloGrad is faster.\n'
-    printf '\n| network | precision | step | fastest | memory | PyTorch | its memory | PyTorch / HaloGrad | floor | floor / step |\n'
+    printf '\n| network | precision | step | fastest | memory | PyTorch | its memory | PyTorch / HaloGrad |'
+    printf ' floor | floor / step |\n'
     printf '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n'
     cat "$work/steps"
   fi
   if [[ -s "${work}/ceilings" ]]; then
-    printf '\nThe floor takes every operation of the plan at the rate of a large matrix product, or its bytes at that of a large copy, as'
-    printf '\nmeasured here: '
+    printf '\nThe floor takes every operation of the plan at the rate of a large matrix product, or its bytes at that of a'
+    printf '\nlarge copy, as measured here: '
     for precision in f32 tf32 bf16; do
-      printf '%s %s TFlop/s, ' "$precision" "$(scaled "$(field "${precision}_flops_per_second" "$work/ceilings")" 1e-12 %.1f)"
+      printf '%s %s TFlop/s, ' "$precision" \
+        "$(scaled "$(field "${precision}_flops_per_second" "$work/ceilings")" 1e-12 %.1f)"
     done
     printf '%s TB/s read and written.\n' "$(scaled "$(field bytes_per_second "$work/ceilings")" 1e-12 %.2f)"
   fi
@@ -303,7 +307,8 @@ tables() {
 write_report() { # [RESULT]
   {
     printf '# HaloGrad on GPUs\n\n%s\n' "${1:-**Unfinished**: still running, or stopped before its end.}"
-    printf '\nVersion %s, %s, parts %s%s\n' "${version:-unknown}" "$(date -u +'%Y-%m-%d %H:%M UTC')" "$parts" "${quick:+, quick}"
+    printf '\nVersion %s, %s, ' "${version:-unknown}" "$(date -u +'%Y-%m-%d %H:%M UTC')"
+    printf 'parts %s%s\n' "$parts" "${quick:+, quick}"
     tables
     if [[ -s "$work/notes" ]]; then printf '\n## Notes\n\n'; sort -u "$work/notes" | sed 's/^/- /'; fi
     if [[ -s "$work/failures" ]]; then printf '\n## Failures\n'; cat "$work/failures"; fi
