@@ -77,7 +77,8 @@ fi
 # What all of it links, and what that links. The system's C library and NVIDIA's libraries belong to the machine.
 system='^(ld-linux.*|lib(c|m|pthread|dl|rt|resolv|util|anl|mvec)\.so\.[0-9]+)$'
 vendor='^lib(cuda|cudart|cudnn.*|cublas.*|nccl|nvrtc.*|nvJitLink|nvidia-.*)\.so'
-find "$bundle/libexec" "$bundle/lib" -type f -exec ldd {} + 2>/dev/null | awk '$2 == "=>" { print $1, $3 }' | sort -u >"$work/linked"
+find "$bundle/libexec" "$bundle/lib" -type f -exec ldd {} + 2>/dev/null |
+  awk '$2 == "=>" { print $1, $3 }' | sort -u >"$work/linked"
 : >"$bundle/lib/vendor-libraries"
 while read -r name file; do
   if [[ "$name" =~ $vendor ]]; then

@@ -5,7 +5,7 @@
 #   --out DIR        gets gpu-report.md, gpu-check.log (all that was printed) and gpu-steps.json (default: gpu-check)
 #   --quick          fewer sizes, and an end after 9 minutes
 #   --parts LIST     of tests, sanitizer and steps, with commas between (default: all)
-#   --limit SECONDS  an end after so long: what has no time left is listed as not run
+#   --limit SECONDS  an end after so long, the build not counted: what has no time left is listed as not run
 # Exit status: 0 all passed; 1 something failed or did not run; 2 usage; 5 there is no GPU.
 set -uo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -55,6 +55,7 @@ else
   [[ -f "$root/build-cuda/CMakeCache.txt" ]] || options=(-DCMAKE_CUDA_ARCHITECTURES=native)
   (cd "$root" && cmake --preset cuda "${options[@]}" && cmake --build --preset cuda --target halograd_cli \
     test_device test_kernels_cuda test_comm test_comm_mpi test_exec_mpi) || refuse "the build failed" 1
+  SECONDS=0
 fi
 mkdir -p "$out" || refuse "$out can't be made"
 out="$(cd "$out" && pwd)"
@@ -65,7 +66,7 @@ trap 'rm -rf "$work"' EXIT
 touch "$work"/{tests,failures,steps,notes}
 python="$(command -v python3)"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-  OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0 OMP_WAIT_POLICY=passive
+  OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0 OMP_WAIT_POLICY=passive GTEST_COLOR=no
 cores="$(nproc)"
 failures=0
 
@@ -110,7 +111,8 @@ row() { # NAME RESULT TESTS SKIPPED
   printf '%-60s %s\n' "$1" "$2"
   write_report
 }
-# Where all of a GPU's tests are skipped it was not tested.
+# Tests that see no GPU skip themselves; those beside them that need none may well pass.
+no_gpu_seen='^(no NVIDIA (driver|GPU)|the NVIDIA driver is too old|CUDA does not start|built without (CUDA|NCCL))'
 check_tests() { # NAME COMMAND...
   local name="$1" passed skipped result
   shift
@@ -119,6 +121,7 @@ check_tests() { # NAME COMMAND...
   skipped="$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$work/output" | tail -n 1)"
   result="$(outcome)"
   [[ "$result" != passed || "${passed:-0}" -gt 0 ]] || result="**nothing ran**"
+  ! grep -Eq "$no_gpu_seen" "$work/output" || result="**no GPU seen**"
   [[ "$result" == passed ]] || fail "$name"
   row "$name" "$result" "${passed:-–}" "${skipped:-0}"
 }
@@ -131,6 +134,13 @@ check() { # NAME COMMAND...
 }
 
 check_kernels_and_ranks() {
+  local precision
+  for precision in f32 tf32 bf16; do
+    check "a small step of CosmoFlow in $precision" "$bin/halograd" bench step cosmoflow --width 32 --batch-norm \
+      --device cuda --precision "$precision" --steps 3 --no-floor
+    check "a small step of the U-Net in $precision" "$bin/halograd" bench step unet3d --width 32 \
+      --device cuda --precision "$precision" --steps 3 --no-floor
+  done
   check_tests "device: memory, queues, recording" "$bin/test_device" --gtest_filter='*OnGpu*:*CudaDevice*'
   check_tests "kernels against the reference in each precision" "$bin/test_kernels_cuda"
   check_tests "NCCL by itself" "$bin/test_comm" --gtest_filter='Nccl*'
@@ -149,7 +159,7 @@ check_kernels_and_ranks() {
     fi
     # shellcheck disable=SC2046
     HALOGRAD_TEST_DEVICE=cuda check_tests "networks against one rank, $words" $(on_ranks "$ranks") \
-      "$bin/test_exec_mpi" --gtest_filter='*Cosmoflow*:*Unet3d*:*Layers*:-*Reference*:*reference*'
+      "$bin/test_exec_mpi" --gtest_filter='*Cosmoflow*:*Unet3d*:*Layers*:*Bf16*:-*Reference*:*reference*'
   done
 }
 
@@ -185,7 +195,8 @@ scaled() { # VALUE FACTOR FORMAT
   [[ -n "$1" ]] && awk -v value="$1" -v factor="$2" -v format="$3" 'BEGIN { printf format, value * factor }' || echo –
 }
 quotient() { # A B FACTOR FORMAT
-  if [[ -z "$1" || -z "$2" ]]; then echo –; else awk -v a="$1" -v b="$2" -v f="$3" -v format="$4" 'BEGIN { printf format, f * a / b }'; fi
+  [[ -n "$1" && -n "$2" ]] || { echo –; return; }
+  awk -v a="$1" -v b="$2" -v factor="$3" -v format="$4" 'BEGIN { printf format, factor * a / b }'
 }
 # As `run`; besides, the most memory in use on the first GPU meanwhile, in MiB, goes to `most`.
 run_watching_memory() {
@@ -198,7 +209,8 @@ run_watching_memory() {
   run "$@"
   kill "$watcher" 2>/dev/null
   wait "$watcher" 2>/dev/null
-  most="$(awk -v before="${before:-0}" '/^[0-9]+/ && $1 > most { most = $1 } END { if (most > before) print most - before }' "$work/memory")"
+  most="$(awk -v before="${before:-0}" '/^[0-9]+/ && $1 > most { most = $1 }
+    END { if (most > before) print most - before }' "$work/memory")"
 }
 
 # A machine without overheads, as fast as its best matrix product and copy: what it would take for a step is the floor
@@ -278,15 +290,17 @@ tables() {
     printf '\n## A training step\n\nMini-batch 1; CosmoFlow with batch norm and dropout. '
     printf 'Times in ms (median of 10; fastest), memory: the most in use on the GPU, in GiB.\n'
     printf 'PyTorch: channels last, cuDNN benchmark, fused Adam; PyTorch / HaloGrad above 1: HaloGrad is faster.\n'
-    printf '\n| network | precision | step | fastest | memory | PyTorch | its memory | PyTorch / HaloGrad | floor | floor / step |\n'
+    printf '\n| network | precision | step | fastest | memory | PyTorch | its memory | PyTorch / HaloGrad |'
+    printf ' floor | floor / step |\n'
     printf '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n'
     cat "$work/steps"
   fi
   if [[ -s "${work}/ceilings" ]]; then
-    printf '\nThe floor takes every operation of the plan at the rate of a large matrix product, or its bytes at that of a large copy, as'
-    printf '\nmeasured here: '
+    printf '\nThe floor takes every operation of the plan at the rate of a large matrix product, or its bytes at that of a'
+    printf '\nlarge copy, as measured here: '
     for precision in f32 tf32 bf16; do
-      printf '%s %s TFlop/s, ' "$precision" "$(scaled "$(field "${precision}_flops_per_second" "$work/ceilings")" 1e-12 %.1f)"
+      printf '%s %s TFlop/s, ' "$precision" \
+        "$(scaled "$(field "${precision}_flops_per_second" "$work/ceilings")" 1e-12 %.1f)"
     done
     printf '%s TB/s read and written.\n' "$(scaled "$(field bytes_per_second "$work/ceilings")" 1e-12 %.2f)"
   fi
@@ -294,7 +308,8 @@ tables() {
 write_report() { # [RESULT]
   {
     printf '# HaloGrad on GPUs\n\n%s\n' "${1:-**Unfinished**: still running, or stopped before its end.}"
-    printf '\nVersion %s, %s, parts %s%s\n' "${version:-unknown}" "$(date -u +'%Y-%m-%d %H:%M UTC')" "$parts" "${quick:+, quick}"
+    printf '\nVersion %s, %s, ' "${version:-unknown}" "$(date -u +'%Y-%m-%d %H:%M UTC')"
+    printf 'parts %s%s\n' "$parts" "${quick:+, quick}"
     tables
     if [[ -s "$work/notes" ]]; then printf '\n## Notes\n\n'; sort -u "$work/notes" | sed 's/^/- /'; fi
     if [[ -s "$work/failures" ]]; then printf '\n## Failures\n'; cat "$work/failures"; fi

@@ -19,7 +19,19 @@ endif()
 file(ARCHIVE_EXTRACT INPUT ${WORK}/made.tar.gz DESTINATION ${WORK})
 set(bundle ${WORK}/halograd-gpu)
 
-set(bare ${CMAKE_COMMAND} -E env -- env -i PATH=/usr/bin:/bin HOME=${WORK} OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+# NVIDIA's libraries stay where this build has them.
+file(STRINGS ${bundle}/lib/vendor-libraries vendor)
+list(TRANSFORM vendor REPLACE " .*" "")
+set(folders "")
+run(ldd ${BUILD}/bin/halograd)
+foreach(name ${vendor})
+  if(output MATCHES "${name} => ([^ \n]*)/[^/]* ")
+    list(APPEND folders ${CMAKE_MATCH_1})
+  endif()
+endforeach()
+list(JOIN folders ":" folders)
+
+set(bare env -i PATH=/usr/bin:/bin HOME=${WORK} LD_LIBRARY_PATH=${folders} OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
          OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
          OMPI_MCA_mpi_yield_when_idle=1)
 run(${bare} ${bundle}/bin/halograd info)
@@ -32,15 +44,13 @@ if(NOT output MATCHES "grid 2x1x1 on 2 rank\\(s\\)")
   message(FATAL_ERROR "two ranks of the bundle print:\n${output}")
 endif()
 
-file(STRINGS ${bundle}/lib/vendor-libraries vendor)
-list(TRANSFORM vendor REPLACE " .*" "")
 run(env LD_LIBRARY_PATH=${bundle}/lib ldd ${bundle}/libexec/halograd ${bundle}/libexec/mpirun
         ${bundle}/lib/openmpi/mca_pml_ob1.so ${bundle}/lib/openmpi/mca_pmix_ext3x.so)
 string(REGEX MATCHALL "[^ \t\n]+ => [^ \n]+" linked "${output}")
 foreach(line ${linked})
-  string(REGEX MATCH "^([^ ]+) => (.*)$" matched "${line}")
-  if(NOT CMAKE_MATCH_2 MATCHES "^${bundle}/lib/" AND NOT CMAKE_MATCH_1 IN_LIST vendor AND
-     NOT CMAKE_MATCH_1 MATCHES "^(lib(c|m|dl|rt|pthread|resolv)\\.so)")
+  string(REGEX REPLACE " => .*" "" name "${line}")
+  if(NOT line MATCHES " => ${bundle}/lib/" AND NOT name IN_LIST vendor AND
+     NOT name MATCHES "^lib(c|m|dl|rt|pthread|resolv)\\.so")
     message(FATAL_ERROR "the bundle takes ${line}, which another machine may lack")
   endif()
 endforeach()

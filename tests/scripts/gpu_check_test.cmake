@@ -58,7 +58,7 @@ check(2 OPTIONS --fast OUTPUT "unknown option --fast")
 check(0 REPORT
   "\n\\*\\*All passed\\*\\*" "1\\.2\\.3-stand-in" "Stand-in, 81920 MiB, 580.00"
   "\\| the program starts \\| passed \\|"
-  "\\| kernels against the reference in each precision \\| passed \\| 7 \\| 2 \\|"
+  "\\| a small step of the U-Net in tf32 \\| passed \\|" "\\| kernels against the reference in each precision \\| passed \\| 7 \\| 2 \\|"
   "\\| messages and sums between GPUs, 4 ranks \\| passed \\| 7 "
   "\\| networks against one rank, 1 rank \\| passed \\| 9 \\| 0 \\|" "against one rank, 4 ranks \\| passed"
   "\\| compute-sanitizer racecheck, unet3d f32 \\| passed \\|"
@@ -74,6 +74,8 @@ check(1 SETTING STAND_IN_test_kernels_cuda=fails OPTIONS --quick
          "### kernels against the reference[^#]*    test_kernels_cuda has found a fault" "cosmoflow 128 \\| bf16 \\| 40")
 check(1 SETTING STAND_IN_test_kernels_cuda=skips OPTIONS --parts tests
   REPORT "\\*\\*1 failed\\*\\*" "in each precision \\| \\*\\*nothing ran\\*\\* \\| 0 \\| 4 \\|")
+check(1 SETTING STAND_IN_test_kernels_cuda=blind OPTIONS --parts tests
+  REPORT "\\*\\*1 failed\\*\\*" "in each precision \\| \\*\\*no GPU seen\\*\\* \\| 5 \\| 4 \\|")
 check(1 SETTING STAND_IN_halograd=fails OPTIONS --quick --parts sanitizer,steps
   REPORT "\\*\\*12 failed\\*\\*" "cosmoflow 128 \\| bf16 \\| \\*\\*failed\\*\\* \\(exit status 3\\) \\| – \\| – \\| 100\\.00")
 # Of 8 seconds one program takes all that are left; what comes after has none.

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Plays each program that gpu-check.sh starts, by the name it is called with. STAND_IN_<NAME>, with _ for -, changes what it
-# does: fails, skips, hangs; of nvidia-smi, none. STAND_IN_FOLDER: where they leave word for each other.
+# does: fails, skips, blind (sees no GPU), hangs; of nvidia-smi, none. STAND_IN_FOLDER: where they leave word for each other.
 name="$(basename "$0")"
 variable="STAND_IN_${name//-/_}"
 case "${!variable:-}" in
   fails) echo "$name has found a fault"; exit 3 ;;
   skips) echo "[  PASSED  ] 0 tests."; echo "[  SKIPPED ] 4 tests, listed below:"; exit 0 ;;
+  blind) echo "no NVIDIA driver"; echo "[  PASSED  ] 5 tests."; echo "[  SKIPPED ] 4 tests, listed below:"; exit 0 ;;
   hangs) exec sleep 60 ;;
   none) echo "No devices were found"; exit 6 ;;
 esac
