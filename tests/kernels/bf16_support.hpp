@@ -9,15 +9,11 @@
 namespace halograd::test {
 
 inline std::vector<Bf16> to_bf16(const std::vector<float>& values) {
-  std::vector<Bf16> result;
-  for (const float value : values) result.emplace_back(value);
-  return result;
+  return {values.begin(), values.end()};
 }
 
 inline std::vector<float> to_floats(const std::vector<Bf16>& values) {
-  std::vector<float> result;
-  for (const Bf16 value : values) result.push_back(static_cast<float>(value));
-  return result;
+  return {values.begin(), values.end()};
 }
 
 /// Random values that bf16 holds exactly.

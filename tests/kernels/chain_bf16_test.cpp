@@ -71,15 +71,6 @@ std::vector<RankChain> rank_chains() {
   return result;
 }
 
-template <typename T>
-std::vector<T> kept_as(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-template <>
-std::vector<Bf16> kept_as(const std::vector<float>& values) {
-  return to_bf16(values);
-}
-
 /// Numbers in the neighbours' voxels around the box or, `inside`, in the own ones that gradients come home to.
 template <typename T>
 Faces<T> random_faces(const ChainDesc& desc, bool inside) {
@@ -88,7 +79,8 @@ Faces<T> random_faces(const ChainDesc& desc, bool inside) {
   for (int i = 0; i < 3; ++i) {
     for (const bool high : {false, true}) {
       const Box box = inside ? returned_voxels(desc, i, high) : face_voxels(desc, i, high);
-      faces.side(i, high) = kept_as<T>(bf16_values(elements(desc, box), seed++));
+      const std::vector<float> values = bf16_values(elements(desc, box), seed++);
+      faces.side(i, high) = std::vector<T>(values.begin(), values.end());
     }
   }
   return faces;

@@ -63,14 +63,16 @@ TEST(CpuChainRows, SumAnyNumberOfRowsAndRoundOnce) {
     const std::int64_t elements = most_channels;
     std::vector<std::vector<float>> wide;
     std::vector<std::vector<Bf16>> narrow;
-    std::vector<const float*> wide_rows;
-    std::vector<const Bf16*> narrow_rows;
+    std::vector<const float*> wide_rows(static_cast<std::size_t>(count));
+    std::vector<const Bf16*> narrow_rows(wide_rows.size());
     for (std::int64_t row = 0; row < count; ++row) {
       wide.push_back(bf16_values(elements, static_cast<std::uint64_t>(row)));
       narrow.push_back(to_bf16(wide.back()));
     }
-    for (const auto& row : wide) wide_rows.push_back(row.data());
-    for (const auto& row : narrow) narrow_rows.push_back(row.data());
+    for (std::size_t row = 0; row < wide.size(); ++row) {
+      wide_rows[row] = wide[row].data();
+      narrow_rows[row] = narrow[row].data();
+    }
     const float scale = 0.3F;
     std::vector<float> from_narrow(static_cast<std::size_t>(elements), 9);
     std::vector<Bf16> to_narrow = to_bf16(from_narrow);

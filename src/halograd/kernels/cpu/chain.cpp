@@ -158,8 +158,8 @@ std::unique_ptr<Chain> make_chain(const ChainDesc& desc) {
     throw UsageError("a max pool's window of {} voxels is too large: it may have at most 256",
                      desc.window.kernel.volume());
   }
-  return with_activation_type(
-      desc.type, [&]<typename T>(T) -> std::unique_ptr<Chain> { return std::make_unique<CpuChain<T>>(desc); });
+  if (desc.type == DType::bf16) return std::make_unique<CpuChain<Bf16>>(desc);
+  return std::make_unique<CpuChain<float>>(desc);
 }
 
 }  // namespace halograd::cpu
