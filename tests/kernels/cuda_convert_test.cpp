@@ -112,6 +112,7 @@ TYPED_TEST(CudaConvertTest, ReadsTheWholeRangeOfSixteenBits) {
   std::vector<TypeParam> dst(source.size());
   EXPECT_EQ(convert(desc, source.data(), dst.data()).refused, 0U);
   std::vector<double> expected;
+  expected.reserve(source.size());
   for (const std::uint16_t x : source) expected.push_back(std::log1p(static_cast<double>(x)));
   EXPECT_LT(beyond_rounding(dst, expected), 2e-6);
   desc.dtype = DType::i16;

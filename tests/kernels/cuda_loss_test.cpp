@@ -14,12 +14,12 @@ template <typename T>
 double squared_error_of(const std::vector<T>& prediction, const std::vector<float>& target, std::int64_t count) {
   const cuda::SquaredError<T> term{prediction.data(), target.data()};
   const std::int64_t pieces = cuda::squared_error_pieces(count);
-  std::vector<double> partial;
+  std::vector<double> partial(static_cast<std::size_t>(pieces));
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    partial.push_back(block_sum([&](int thread) {
+    partial[static_cast<std::size_t>(piece)] = block_sum([&](int thread) {
       return cuda::strided_sum(term, cuda::piece_begin(count, piece, pieces),
                                cuda::piece_begin(count, piece + 1, pieces), thread, cuda::sum_threads);
-    }));
+    });
   }
   double sum = partial[0];
   if (pieces > 1) run_merge({.partial = partial.data(), .pieces = pieces}, &sum);

@@ -25,6 +25,7 @@ void run_chunk_sums(const Sums& sums, const SegmentationLossDesc& desc, std::int
   const std::int64_t items = sums.chunks.items();
   for_each_block(desc, pieces, [&](std::int64_t sample, std::int64_t piece) {
     std::vector<std::array<double, Sums::values>> of_threads;
+    of_threads.reserve(cuda::sum_threads);
     for (int thread = 0; thread < cuda::sum_threads; ++thread) {
       typename Sums::State state;
       for (std::int64_t item = cuda::piece_begin(items, piece, pieces) + thread;
@@ -61,18 +62,17 @@ struct Voxel {
 };
 template <typename T, int lanes>
 Voxel voxel_of_lanes(const cuda::SegmentationLanes<T, lanes>& voxels, std::int64_t at, bool there) {
-  Voxel voxel;
-  std::vector<cuda::Top> tops;
-  for (int lane = 0; lane < lanes; ++lane) {
-    voxel.lanes.push_back(voxels.load_voxel(at, there, lane));
-    tops.push_back(voxels.top(voxel.lanes.back(), lane));
+  Voxel voxel{std::vector<cuda::LaneVoxel>(lanes)};
+  std::vector<cuda::Top> tops(lanes);
+  std::vector<float> others(lanes);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    voxel.lanes[lane] = voxels.load_voxel(at, there, static_cast<int>(lane));
+    tops[lane] = voxels.top(voxel.lanes[lane], static_cast<int>(lane));
   }
   tops = combine_lanes(tops, lanes, 1, cuda::upper);
-  std::vector<float> others;
-  for (int lane = 0; lane < lanes; ++lane) {
-    const auto i = static_cast<std::size_t>(lane);
-    EXPECT_EQ(tops[i].at, tops[0].at);
-    others.push_back(voxels.exponentials(voxel.lanes[i], tops[i], lane));
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    EXPECT_EQ(tops[lane].at, tops[0].at);
+    others[lane] = voxels.exponentials(voxel.lanes[lane], tops[lane], static_cast<int>(lane));
   }
   others = combine_lanes(others, lanes, 1, [](float a, float b) { return a + b; });
   voxel.others = others[0];
@@ -102,11 +102,10 @@ void run_lane_sums(const cuda::SegmentationLaneSums<T, lanes>& sums, const Segme
     const auto block = [&](int last, int lane, const auto& value) {
       double sum = 0;
       for (int warp = 0; warp < cuda::sum_warps; ++warp) {
-        std::vector<double> of_lanes;
-        for (int i = 0; i < cuda::warp_size; ++i) {
-          of_lanes.push_back(value(states[static_cast<std::size_t>(warp * cuda::warp_size + i)], i % lanes));
-        }
-        sum += warp_sum(of_lanes, last, static_cast<std::size_t>(lane));
+        const auto of_lane = [&](int i) {
+          return value(states[static_cast<std::size_t>(warp * cuda::warp_size + i)], i % lanes);
+        };
+        sum += warp_sum(of_lanes(of_lane), last, static_cast<std::size_t>(lane));
       }
       return sum;
     };
@@ -130,9 +129,10 @@ void run_lane_gradient(const cuda::SegmentationLaneGradient<T, lanes>& gradient,
   for (std::int64_t voxel = 0; voxel < desc.samples * desc.voxels; ++voxel) {
     const std::int64_t sample = voxel / desc.voxels;
     const Voxel of_lanes = voxel_of_lanes(gradient.voxels, voxel, true);
-    std::vector<float> means;
+    std::vector<float> means(lanes);
     for (int lane = 0; lane < lanes; ++lane) {
-      means.push_back(gradient.mean(of_lanes.lanes[static_cast<std::size_t>(lane)], sample, lane));
+      means[static_cast<std::size_t>(lane)] =
+          gradient.mean(of_lanes.lanes[static_cast<std::size_t>(lane)], sample, lane);
     }
     means = combine_lanes(means, lanes, 1, [](float a, float b) { return a + b; });
     for (int lane = 0; lane < lanes; ++lane) {
@@ -241,10 +241,10 @@ TYPED_TEST(CudaSegmentationLossTest, MatchesTheReferenceForAnyNumberOfClasses) {
     const std::int64_t shift = dice.between(0, 1) * dice.between(0, 7);
     const auto logits =
         rounded<TypeParam>(random_values(shift + desc.samples * desc.voxels * desc.classes, round, -6, 6));
-    std::vector<std::uint8_t> labels;
+    std::vector<std::uint8_t> labels(static_cast<std::size_t>(desc.samples * desc.voxels));
     // Some are no class; one counts.
-    for (std::int64_t i = 0; i < desc.samples * desc.voxels; ++i) {
-      labels.push_back(static_cast<std::uint8_t>(dice.between(0, std::min<std::int64_t>(255, desc.classes))));
+    for (std::uint8_t& label : labels) {
+      label = static_cast<std::uint8_t>(dice.between(0, std::min<std::int64_t>(255, desc.classes)));
     }
     labels[0] = static_cast<std::uint8_t>(desc.ignore_label == 0 && desc.classes > 1 ? 1 : 0);
 

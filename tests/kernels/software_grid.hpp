@@ -76,14 +76,20 @@ inline double warp_sum(const std::vector<double>& lanes, int last = 1, std::size
   return combine_lanes(lanes, cuda::warp_size, last, [](double a, double b) { return a + b; })[lane];
 }
 
+/// value(lane) of all lanes of a warp.
+template <typename Value>
+std::vector<double> of_lanes(const Value& value) {
+  std::vector<double> lanes(cuda::warp_size);
+  for (int lane = 0; lane < cuda::warp_size; ++lane) lanes[static_cast<std::size_t>(lane)] = value(lane);
+  return lanes;
+}
+
 /// store_block_sums of reduction.cuh: value(thread) of all threads of a block.
 template <typename Value>
 double block_sum(const Value& value) {
   double sum = 0;
   for (int warp = 0; warp < cuda::sum_warps; ++warp) {
-    std::vector<double> lanes;
-    for (int lane = 0; lane < cuda::warp_size; ++lane) lanes.push_back(value(warp * cuda::warp_size + lane));
-    sum += warp_sum(lanes);
+    sum += warp_sum(of_lanes([&](int lane) { return value(warp * cuda::warp_size + lane); }));
   }
   return sum;
 }
@@ -91,12 +97,9 @@ double block_sum(const Value& value) {
 /// merge_pieces of reduction.cuh.
 inline void run_merge(const cuda::PieceSums& pieces, double* sums) {
   for (std::int64_t result = 0; result < pieces.results(); ++result) {
-    std::vector<double> lanes;
-    for (int lane = 0; lane < cuda::warp_size; ++lane) {
-      lanes.push_back(cuda::strided_sum([&](std::int64_t i) { return pieces.term(result, i); }, 0, pieces.count(result),
-                                        lane, cuda::warp_size));
-    }
-    sums[result] = warp_sum(lanes);
+    const auto term = [&](std::int64_t i) { return pieces.term(result, i); };
+    sums[result] = warp_sum(
+        of_lanes([&](int lane) { return cuda::strided_sum(term, 0, pieces.count(result), lane, cuda::warp_size); }));
   }
 }
 
@@ -110,12 +113,10 @@ std::vector<T> rounded(const std::vector<float>& values) {
 }
 template <typename T>
 std::vector<float> widened(const std::vector<T>& values) {
-  return {[&] {
-    std::vector<float> result;
-    result.reserve(values.size());
-    for (const T value : values) result.push_back(static_cast<float>(value));
-    return result;
-  }()};
+  std::vector<float> result;
+  result.reserve(values.size());
+  for (const T value : values) result.push_back(static_cast<float>(value));
+  return result;
 }
 
 /// What rounding to T may change of a number, relatively: half a unit in the last place.
