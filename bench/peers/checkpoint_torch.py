@@ -1,6 +1,5 @@
 """What the PyTorch networks share: HaloGrad's names of their weights, checkpoints, running averages."""
 
-import h5py
 import numpy as np
 import torch
 from torch import nn
@@ -31,6 +30,8 @@ def checkpoint_name(torch_name):
 
 def load_weights(model, path):
     """Copies every weight and running average of a HaloGrad checkpoint into the model; raises if one lacks or differs."""
+    import h5py  # only for files: a machine that times steps may lack it
+
     with h5py.File(path, "r") as file, torch.no_grad():
         if "model" not in file:
             raise ValueError(f"{path}: no group /model; is it a checkpoint?")
@@ -53,6 +54,8 @@ def load_weights(model, path):
 
 def save_weights(model, path):
     """Writes the weights and running averages as the /model part of a HaloGrad checkpoint (float32)."""
+    import h5py
+
     with h5py.File(path, "w") as file:
         for torch_name, tensor in model.state_dict().items():
             name = checkpoint_name(torch_name)

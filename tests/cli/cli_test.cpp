@@ -1,5 +1,6 @@
 #include "cli/program.hpp"
 #include "data/case_files.hpp"
+#include "halograd/device/cuda_device.hpp"
 #include "halograd/train/checkpoint.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -216,6 +217,25 @@ TEST(Info, NamesTheCudaLibrariesThatAreBuiltInWithOrWithoutADriver) {
           : std::vector<std::string>{"CUDA       built without CUDA\n", "CUDA math  built without CUDA\n",
                                      "NCCL       built without CUDA\n"};
   for (const std::string& word : words) EXPECT_TRUE(holds(run.out, word)) << word << " in\n" << run.out;
+}
+
+TEST(Device, OneThatIsNotThereIsRefusedInOneLine) {
+  if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";
+  for (const char* command : {"bench step cosmoflow --width 32 --device cuda"}) {
+    const ProgramRun run = run_halograd(command);
+    EXPECT_EQ(run.exit_code, 5) << run.err;
+    EXPECT_TRUE(holds(run.err, "halograd: error: ")) << run.err;
+    EXPECT_TRUE(holds(run.err, why_no_cuda())) << run.err;
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+  }
+  EXPECT_EQ(run_halograd("bench step cosmoflow --width 32 --device auto --steps 1 --warm-up 0").exit_code, 0);
+}
+
+TEST(Precision, Tf32IsForGpus) {
+  const ProgramRun run = run_halograd("bench step cosmoflow --width 32 --device cpu --precision tf32");
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_TRUE(holds(run.err, "tf32")) << run.err;
+  EXPECT_TRUE(holds(run.err, "bf16")) << run.err;
 }
 
 // --- Data ---------------------------------------------------------------------------------------------------------

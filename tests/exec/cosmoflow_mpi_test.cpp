@@ -18,7 +18,10 @@ Network network(Backend backend) {
 }
 
 ExecutorOptions options(const ProcessGrid& grid, Backend backend, OptimizerKind kind) {
-  return {.grid = grid, .device = backend, .optimizer = {.kind = kind}, .seed = seed};
+  return {.grid = grid,
+          .device = test::device_under_test(backend, Communicator::world()),
+          .optimizer = {.kind = kind},
+          .seed = seed};
 }
 
 /// What one step, or ten, leave behind.
@@ -36,6 +39,7 @@ Trace run(const Communicator& world, const ExecutorOptions& options, std::int64_
   for (std::int64_t step = 0; step < steps; ++step) {
     trace.losses.push_back(executor.train(samples.view(), step, rate).loss);
     if (step > 0) continue;
+    executor.parameters().to_host();
     const float* const gradients = executor.parameters().gradients();
     trace.gradients.assign(gradients, gradients + executor.parameters().trainable_elements());
   }
@@ -46,7 +50,8 @@ Trace run(const Communicator& world, const ExecutorOptions& options, std::int64_
 Trace run_alone(const Communicator& world, Backend backend, OptimizerKind kind, std::int64_t batch, std::int64_t steps,
                 double rate) {
   Trace trace;
-  if (world.rank() == 0) trace = run(Communicator::self(), options({}, backend, kind), batch, steps, rate);
+  const ExecutorOptions own = options({}, backend, kind);  // collective
+  if (world.rank() == 0) trace = run(Communicator::self(), own, batch, steps, rate);
   trace.losses.resize(static_cast<std::size_t>(steps));
   trace.gradients.resize(static_cast<std::size_t>(network(backend).trainable_parameters()));
   world.broadcast(trace.losses.data(), 8 * steps, 0);

@@ -211,7 +211,7 @@ void check_one(Shape shape, Backend backend, std::uint64_t seed, const Communica
   const OptimizerOptions sgd{.kind = OptimizerKind::sgd};
   Executor sharded(net, world,
                    {.grid = grid,
-                    .device = backend,
+                    .device = test::device_under_test(backend, world),
                     .optimizer = sgd,
                     .seed = seed,
                     .bucket_bytes = 256,
@@ -241,6 +241,7 @@ void check_one(Shape shape, Backend backend, std::uint64_t seed, const Communica
   const double loss = single.train(whole.view(), 0, 0).loss;
   nudged.train(changed.view(), 0, 0);
   EXPECT_NEAR(sharded.train(part.view(), 0, 0).loss, loss, 1e-5 * loss) << where;
+  sharded.parameters().to_host();
   const std::vector<ParameterPlan>& parameters = single.parameters().parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const int id = static_cast<int>(i);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include "halograd/exec/choose_device.hpp"
 #include "halograd/exec/executor.hpp"
 #include "halograd/exec/generated_batch.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,13 @@ inline double relative_l2(const float* actual, const float* expected, std::int64
 /// `parts` for each sample, and as many groups as the ranks allow.
 inline ProcessGrid grid_of(const Extent& parts, int ranks) {
   return {ranks / parts.volume(), parts.d, parts.h, parts.w};
+}
+
+/// Where the tests of `cpu` kernels run: on the processor, or what HALOGRAD_TEST_DEVICE names (see choose_device; the
+/// ranks of `world` share the GPUs there are).
+inline Device device_under_test(Backend backend, const Communicator& world) {
+  const char* const named = std::getenv("HALOGRAD_TEST_DEVICE");
+  return backend == Backend::cpu && named != nullptr ? choose_device(named, world) : Device(backend);
 }
 
 /// Every trainable array's gradient, in the flat order of the network's plans, to within `bound` (relative L2).

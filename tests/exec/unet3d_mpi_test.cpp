@@ -32,7 +32,7 @@ Network network(const Setting& setting) {
 
 ExecutorOptions options(const Setting& setting, const ProcessGrid& grid, Backend backend, OptimizerKind kind) {
   return {.grid = grid,
-          .device = backend,
+          .device = test::device_under_test(backend, Communicator::world()),
           .optimizer = {.kind = kind},
           .seed = seed,
           .direct_convolutions = setting.direct};
@@ -100,11 +100,13 @@ Trace run(const Communicator& world, const Setting& setting, const ExecutorOptio
   for (std::int64_t step = 0; step < steps; ++step) {
     trace.losses.push_back(executor.train(samples.view(), step, rate).loss);
     if (step > 0) continue;
+    executor.parameters().to_host();
     const float* const gradients = executor.parameters().gradients();
     trace.gradients.assign(gradients, gradients + executor.parameters().trainable_elements());
   }
   ParameterStore& parameters = executor.parameters();
   const std::int64_t elements = executor.prepare(Mode::evaluate, setting.batch).parameter_elements;
+  parameters.to_host();
   std::copy(weights.begin(), weights.end(), parameters.values());
   parameters.changed();
   trace.weights.assign(parameters.values(), parameters.values() + elements);
@@ -117,7 +119,8 @@ Trace run(const Communicator& world, const Setting& setting, const ExecutorOptio
 Trace run_alone(const Communicator& world, const Setting& setting, Backend backend, OptimizerKind kind,
                 std::int64_t steps, double rate) {
   Trace trace;
-  if (world.rank() == 0) trace = run(Communicator::self(), setting, options(setting, {}, backend, kind), steps, rate);
+  const ExecutorOptions own = options(setting, {}, backend, kind);  // collective
+  if (world.rank() == 0) trace = run(Communicator::self(), setting, own, steps, rate);
   trace.losses.resize(static_cast<std::size_t>(steps));
   trace.gradients.resize(static_cast<std::size_t>(network(setting).trainable_parameters()));
   trace.weights.resize(static_cast<std::size_t>(

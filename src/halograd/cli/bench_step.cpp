@@ -75,6 +75,7 @@ struct TimedStep {
 
 /// What is measured while the network's memory is held.
 struct Measurement {
+  TimedStep first;  ///< not recorded: its phases have times of their own
   TimedStep median;
   double fastest = 0;
   Plan compiled;
@@ -82,7 +83,9 @@ struct Measurement {
   double flops = 0;  ///< of this rank's convolutions and dense layers
   std::vector<Conv3dDesc> convolutions;
   std::vector<std::string> implementations;
+  std::string transport;
   std::int64_t peak_rss = 0;
+  std::int64_t device_bytes = 0;  ///< in use on a GPU
 };
 
 TimedStep timed_step(const Communicator& world, Executor& executor, const MiniBatch& batch, std::int64_t step) {
@@ -107,18 +110,25 @@ Measurement measure(const Communicator& world, const Config& config, const Execu
     input->drop_voxels();
   });
   std::vector<TimedStep> steps;
+  TimedStep first;
   for (std::int64_t i = 0; i < options.warm_up + options.steps; ++i) {
     const TimedStep timed = timed_step(world, executor, input->batch(), i);
+    if (i == 0) first = timed;
     if (i >= options.warm_up) steps.push_back(timed);
   }
   std::ranges::sort(steps, {}, &TimedStep::seconds);
-  Measurement measured{.median = steps[steps.size() / 2],
-                       .fastest = steps.front().seconds,
-                       .compiled = plan,
-                       .plan = figures_of(plan, optimizer_slots(run.optimizer.kind)),
-                       .convolutions = {},
-                       .implementations = executor.implementations(Mode::train, batch_size),
-                       .peak_rss = peak_rss_bytes()};
+  const Device& device = executor.device();
+  Measurement measured{
+      .first = first,
+      .median = steps[steps.size() / 2],
+      .fastest = steps.front().seconds,
+      .compiled = plan,
+      .plan = figures_of(plan, optimizer_slots(run.optimizer.kind)),
+      .convolutions = {},
+      .implementations = executor.implementations(Mode::train, batch_size),
+      .transport = executor.transport(),
+      .peak_rss = peak_rss_bytes(),
+      .device_bytes = device.backend() == Backend::cuda ? device.total_bytes() - device.available_bytes() : 0};
   for (const Step& step : plan.steps) measured.flops += step.flops;
   for (const ConvolutionUnit& unit : plan.convolutions) {
     const auto* convolution = std::get_if<Conv3dDesc>(&unit.desc);
@@ -205,14 +215,16 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
 
   const Measurement measured = measure(world, config, run, options);
   std::optional<double> floor;
-  if (options.floor) floor = floor_seconds(world, measured.convolutions, large ? 2 : 5);
+  if (options.floor && run.device.backend() != Backend::cuda)
+    floor = floor_seconds(world, measured.convolutions, large ? 2 : 5);
 
   double flops = measured.flops;
   world.all_reduce_sum(&flops, 1);
   const auto number = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
-  const StepResult& parts = measured.median.result;
+  const bool recorded = measured.median.result.recorded_seconds > 0;
+  const StepResult& parts = recorded ? measured.first.result : measured.median.result;
   nlohmann::ordered_json report{{"model", config.model.name},
                                 {"width", config.model.width},
                                 {"batch_norm", config.model.batch_norm},
@@ -222,6 +234,9 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
                                 {"threads", thread_count()},
                                 {"precision", config.train.precision},
                                 {"device", run.device.name()},
+                                {"transport", measured.transport},
+                                {"recorded", recorded},
+                                {"device_bytes", world.all_reduce_max(measured.device_bytes)},
                                 {"steps", options.steps},
                                 {"step_seconds", measured.median.seconds},
                                 {"fastest_step_seconds", measured.fastest},
@@ -235,7 +250,7 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
                                 {"arena_bytes", world.all_reduce_max(measured.plan.arena_bytes)},
                                 {"halo_bytes_per_step", world.all_reduce_max(measured.plan.halo_bytes)},
                                 {"halo_messages_per_step", world.all_reduce_max(measured.plan.halo_messages)},
-                                {"loss", parts.loss},
+                                {"loss", measured.median.result.loss},
                                 {"implementations", measured.implementations}};
   if (machine) add_prediction(world, measured.compiled, *machine, run, report);
   return report;

@@ -3,6 +3,7 @@
 #include "halograd/core/bf16.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/plan/smaller_grid.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -24,7 +25,7 @@ CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mo
           .input_gradient = options.input_gradient,
           .input_partition = options.input_partition,
           .bucket_bytes = options.bucket_bytes,
-          .traits = {}};
+          .traits = kernel_traits(options.device.backend())};
 }
 
 /// Which ranks of a node share a device: all share the processor.
@@ -58,7 +59,8 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     const Device& device = options_.device;
     queue_ = device.make_queue();
     const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
-    require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state");
+    require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state",
+                   "take more nodes or a smaller network");
     parameters_.emplace(plan, device, queue_);
     parameters_->initialize(options_.seed);
     optimizer_.emplace(device, queue_, options_.optimizer, plan.trainable_elements);
@@ -82,23 +84,39 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
   }
 }
 
+std::int64_t Executor::available_bytes() const {
+  return options_.device.available_bytes() / device_ranks_;
+}
+
 /// Ranks that share a device share what it has left. Throws ResourceError with the numbers.
-void Executor::require_memory(std::int64_t bytes, const std::string& what) const {
-  const std::int64_t available = options_.device.available_bytes() / device_ranks_;
+void Executor::require_memory(std::int64_t bytes, const std::string& what, const std::string& advice) const {
+  const std::int64_t available = available_bytes();
   if (bytes <= available) return;
-  throw ResourceError(
-      "{} need {} on rank {}, but the {} has {} left for each of its ranks: take a finer grid, more "
-      "nodes, a smaller mini-batch or a smaller network",
-      what, format_bytes(static_cast<double>(bytes)), world_.rank(),
-      options_.device.backend() == Backend::cuda ? options_.device.name() : "node",
-      format_bytes(static_cast<double>(available)));
+  throw ResourceError("{} need {} on rank {}, but the {} has {} left for each of its ranks: {}", what,
+                      format_bytes(static_cast<double>(bytes)), world_.rank(),
+                      options_.device.backend() == Backend::cuda ? options_.device.name() : "node",
+                      format_bytes(static_cast<double>(available)), advice);
+}
+
+/// Which grid would do where a plan does not fit: weights and the like are here already.
+std::string Executor::advice_on(const Plan& plan) const {
+  const RankMemory memory{optimizer_slots(options_.optimizer.kind), options_.input_slots};
+  const std::int64_t held = plan.parameter_bytes(memory.optimizer_slots);
+  const auto finer =
+      smallest_grid_that_fits(network_, compile_options(options_, world_.rank(), plan.mode, plan.batch), memory,
+                              held + arena_bytes_ + options_.input_slots * slot_bytes_ + available_bytes());
+  if (!finer) return "take a smaller mini-batch or a smaller network; no finer grid makes it small enough";
+  return fmt::format("grid {} ({} ranks) takes {} a rank; or take a smaller mini-batch", finer->grid.spatial_name(),
+                     finer->grid.size(), format_bytes(static_cast<double>(finer->bytes)));
 }
 
 void Executor::reserve(const Plan& plan) {
   const std::int64_t arena = std::max(arena_bytes_, plan.arena_bytes);
   const std::int64_t slot = std::max(slot_bytes_, plan.input_bytes() + plan.label_bytes());
   const std::int64_t more = arena - arena_bytes_ + options_.input_slots * (slot - slot_bytes_);
-  require_memory(more + plan.message_buffer_bytes(), fmt::format("activations of a mini-batch of {}", plan.batch));
+  const std::int64_t bytes = more + plan.message_buffer_bytes();
+  require_memory(bytes, fmt::format("activations of a mini-batch of {}", plan.batch),
+                 bytes > available_bytes() ? advice_on(plan) : "");
   arena_.commit(arena);
   for (const DeviceMemory& memory : input_slots_) memory.commit(plan.input_bytes());
   for (const DeviceMemory& memory : label_slots_) memory.commit(plan.label_bytes());

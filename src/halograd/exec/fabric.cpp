@@ -11,8 +11,8 @@ Fabric::Fabric(const Communicator& world, const ProcessGrid& grid, const Device&
       transport ? TransportChoice{transport->how, "as asked for"} : choose_transport(world, device);
   const NcclFactory make_nccl = transport ? transport->make_nccl : make_nccl_communicator;
   transport_ = choice.description;
-  const Queue halo_queue = device.make_queue();
-  const Queue gradient_queue = device.make_queue();
+  const Queue halo_queue = device.make_queue(Priority::high);
+  const Queue gradient_queue = device.make_queue(Priority::high);
   const auto link = [&](const Communicator& ranks, const Queue& queue) {
     return Link(ranks, device, queue, choice.transport, make_nccl);
   };

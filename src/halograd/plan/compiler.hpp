@@ -10,6 +10,10 @@ namespace halograd {
 struct KernelTraits {
   std::int64_t alignment = 4096;  ///< bytes; a page, so that no two buffers share one
 };
+/// A GPU's kernels need 16 bytes, its memory comes in sectors; 256 is what its own allocator aligns to.
+constexpr KernelTraits kernel_traits(Backend backend) {
+  return backend == Backend::cuda ? KernelTraits{.alignment = 256} : KernelTraits{};
+}
 
 struct CompileOptions {
   ProcessGrid grid;

@@ -33,6 +33,8 @@ public:
   [[nodiscard]] std::filesystem::path config_file() const { return root_ / "config.toml"; }
   [[nodiscard]] std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
+  /// Which kernels were the fastest, where some were chosen by timing.
+  [[nodiscard]] std::filesystem::path algorithms() const { return root_ / "algorithms.txt"; }
   [[nodiscard]] std::filesystem::path log_file() const { return root_ / "log.txt"; }
 
 private:

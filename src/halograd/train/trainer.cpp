@@ -5,6 +5,7 @@
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
 #include "halograd/optim/schedule.hpp"
+#include "halograd/train/algorithm_file.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -81,6 +82,7 @@ Trainer::Trainer(const Communicator& world, const Config& config, const TrainerO
       store_(directory_.checkpoints(), config.train.checkpoints_kept) {
   if (batches_per_epoch_ == 0)
     throw DataError("{}: no sample is left for training: data.split gives it none", config.data.path);
+  if (options_.resume) load_algorithms(world_, directory_.algorithms());
   for (const auto& [mode, split] :
        {std::pair{Mode::evaluate, Split::validation}, {Mode::evaluate, Split::test}, {Mode::train, Split::train}}) {
     const std::int64_t batch = std::min(config.train.batch_size, samples_in(split));
@@ -107,6 +109,7 @@ void Trainer::open_run() {
     if (!beginning.empty()) log::info(beginning);
     begin_metrics(arena_bytes);
   });
+  save_algorithms(world_, directory_.algorithms());
   if (leads()) progress_ = Progress(ProgressOptions::standard());
 }
 
@@ -165,13 +168,13 @@ void Trainer::begin_metrics(std::int64_t arena_bytes) {
   const auto count = [](std::int64_t number, const char* what) {
     return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
   };
-  log::info("{} {}: {} parameters, {}, grid {} with {}, {} a rank, {} of activations{}", config_.model.name,
+  const bool on_processor = executor_.queue().works_at_once();
+  const std::string way = !on_processor ? executor_.transport() : world_.uses_shared_memory() ? "shared memory" : "MPI";
+  log::info("{} {}: {} parameters, {}, grid {} with {}, {} a rank, {} on {}, {} of activations{}", config_.model.name,
             config_.model.width, network_.trainable_parameters(), count(samples_in(Split::train), "training sample"),
             grid.spatial_name(), count(grid.data, "data-parallel group"), count(thread_count(), "thread"),
-            format_bytes(static_cast<double>(arena_bytes)),
-            world_.size() == 1            ? ""
-            : world_.uses_shared_memory() ? ", messages by shared memory"
-                                          : ", messages by MPI");
+            config_.train.precision, executor_.device().name(), format_bytes(static_cast<double>(arena_bytes)),
+            world_.size() == 1 ? "" : ", messages by " + way);
 }
 
 bool Trainer::done() const {

@@ -1,0 +1,162 @@
+#include "halograd/kernels/cuda/bytes.hpp"
+#include "halograd/kernels/cuda/region_copy_index.hpp"
+#include "kernels/slices.hpp"
+#include "kernels/software_grid.hpp"
+
+#include <set>
+
+namespace halograd::test {
+namespace {
+
+template <typename T>
+class CudaRegionCopyTest : public ActivationTest<T> {};
+TYPED_TEST_SUITE(CudaRegionCopyTest, ActivationTypes);
+
+/// What the kernels leave of `to`, with the widths that they moved in.
+template <bool add, int batch, typename T>
+std::vector<T> moved(const RegionCopy& copy, const Slice& from, const Slice& to, std::set<int>* widths = nullptr) {
+  const std::vector<T> source = rounded<T>(from.buffer);
+  std::vector<T> target = rounded<T>(to.buffer);
+  cuda::move_region<add>(copy, source.data() + from.shift, target.data() + to.shift,
+                         [&]<int width>(const cuda::MoveUnits<T, width, add>& body, std::int64_t items) {
+                           if (widths != nullptr) widths->insert(width);
+                           run_moves<batch>(body, items);
+                         });
+  return target;
+}
+
+template <typename T>
+void expect_like_the_reference(const RegionCopy& copy, const Slice& from, const Slice& to) {
+  const Slice source{from.layout, from.channels, from.shift, widened(rounded<T>(from.buffer))};
+  Slice expected{to.layout, to.channels, to.shift, widened(rounded<T>(to.buffer))};
+  const Slice before = expected;
+  copy_region(Backend::reference, copy, source.data(), expected.data());
+  EXPECT_EQ(widened(moved<false, 1, T>(copy, from, to)), expected.buffer);
+  EXPECT_EQ(widened(moved<false, 4, T>(copy, from, to)), expected.buffer);
+  expected = before;
+  add_region(Backend::reference, copy, source.data(), expected.data());
+  // Sums are rounded once.
+  EXPECT_EQ(widened(moved<true, 1, T>(copy, from, to)), widened(rounded<T>(expected.buffer)));
+  EXPECT_EQ(widened(moved<true, 4, T>(copy, from, to)), widened(rounded<T>(expected.buffer)));
+}
+
+TYPED_TEST(CudaRegionCopyTest, MovesRandomRegionsAndNothingElse) {
+  Dice dice(7);
+  for (std::uint64_t round = 0; round < 120; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    Box region;
+    for (int i = 0; i < 3; ++i) {
+      region.lo[i] = dice.between(2, 5);
+      region.hi[i] = region.lo[i] + dice.between(1, 4);
+    }
+    const std::int64_t samples = dice.between(1, 3);
+    const std::int64_t channels = dice.one_of<std::int64_t>({1, 2, 3, 4, 8, 12, 16, 33});
+    const Slice from = random_slice(dice, samples, region, channels, round);
+    const Slice to = random_slice(dice, samples, region, channels, round + 1000);
+    expect_like_the_reference<TypeParam>({samples, channels, from.layout, to.layout, region}, from, to);
+  }
+}
+
+/// A face of `width` voxels along one dimension, from the inside of a tensor with margins into a message, and back.
+TYPED_TEST(CudaRegionCopyTest, PacksAndUnpacksFacesOfTwoKernelWidths) {
+  Dice dice(8);
+  for (std::uint64_t round = 0; round < 36; ++round) {
+    const int dimension = static_cast<int>(round % 3);
+    const std::int64_t width = 1 + static_cast<std::int64_t>(round) / 3 % 2;
+    const std::int64_t channels = dice.one_of<std::int64_t>({1, 4, 16, 32});
+    const std::int64_t samples = dice.between(1, 2);
+    Box own{{0, 0, 0}, {dice.between(4, 9), dice.between(4, 9), dice.between(4, 9)}};
+    Slice tensor = dense_slice(samples, {{-2, -2, -2}, {own.hi.d + 2, own.hi.h + 2, own.hi.w + 2}}, channels);
+    tensor.buffer = random_values(static_cast<std::int64_t>(tensor.buffer.size()), round);
+    Box face = own;
+    (round % 2 == 0 ? face.hi : face.lo)[dimension] =
+        round % 2 == 0 ? own.lo[dimension] + width : own.hi[dimension] - width;
+    Slice message = dense_slice(samples, face, channels);
+    message.buffer = random_values(static_cast<std::int64_t>(message.buffer.size()), round + 1);
+    SCOPED_TRACE("round " + std::to_string(round));
+    expect_like_the_reference<TypeParam>({samples, channels, tensor.layout, message.layout, face}, tensor, message);
+    expect_like_the_reference<TypeParam>({samples, channels, message.layout, tensor.layout, face}, message, tensor);
+  }
+}
+
+TYPED_TEST(CudaRegionCopyTest, MovesNothingOfNoSamplesOrNoVoxels) {
+  const VoxelLayout one{{{0, 0, 0}, {1, 1, 1}}, 1};
+  TypeParam value(5.0F);
+  const auto fail = [](const auto&, std::int64_t) { ADD_FAILURE(); };
+  cuda::move_region<false>({0, 1, one, one, one.box}, static_cast<const TypeParam*>(nullptr), &value, fail);
+  cuda::move_region<false>({1, 1, one, one, {{0, 0, 0}, {1, 0, 1}}}, static_cast<const TypeParam*>(&value), &value,
+                           fail);
+}
+
+/// The width that a face of `thickness` voxels in W is packed with, in bytes.
+template <typename T>
+std::int64_t width_of_face(std::int64_t channels, std::int64_t thickness) {
+  Slice tensor = dense_slice(1, {{0, 0, 0}, {4, 4, 16}}, channels);
+  const Box face{{0, 0, 1}, {4, 4, 1 + thickness}};
+  const Slice message = dense_slice(1, face, channels);
+  std::set<int> widths;
+  moved<false, 1, T>({1, channels, tensor.layout, message.layout, face}, tensor, message, &widths);
+  EXPECT_EQ(widths.size(), 1U);
+  return *widths.begin() * static_cast<std::int64_t>(sizeof(T));
+}
+
+TEST(CudaRegionCopy, MovesSixteenBytesAtATimeWhereRunsAllow) {
+  EXPECT_EQ(width_of_face<float>(4, 1), 16);
+  EXPECT_EQ(width_of_face<float>(16, 1), 16);
+  EXPECT_EQ(width_of_face<float>(16, 2), 16);
+  EXPECT_EQ(width_of_face<float>(6, 1), 8);
+  EXPECT_EQ(width_of_face<float>(1, 1), 4);
+  EXPECT_EQ(width_of_face<float>(2, 2), 8);  // the face begins at 8 bytes
+  EXPECT_EQ(width_of_face<Bf16>(16, 1), 16);
+  EXPECT_EQ(width_of_face<Bf16>(8, 2), 16);
+  EXPECT_EQ(width_of_face<Bf16>(4, 1), 8);
+  EXPECT_EQ(width_of_face<Bf16>(3, 1), 2);
+}
+
+/// Bytes of the sectors that a launch touches, counted access by access.
+template <typename T>
+std::array<std::int64_t, 2> sectors_touched(const RegionCopy& copy, const Slice& from, const Slice& to) {
+  // Places relative to buffers that begin with a sector.
+  const std::vector<T> source(from.buffer.size() + 64);
+  std::vector<T> target(to.buffer.size() + 64);
+  const auto sector_of = [](const T* at, const T* base) {
+    return (at - base) * static_cast<std::int64_t>(sizeof(T)) / cuda::sector_bytes;
+  };
+  std::set<std::int64_t> read;
+  std::set<std::int64_t> written;
+  cuda::move_region<false>(copy, source.data(), target.data(),
+                           [&]<int width>(const cuda::MoveUnits<T, width, false>& body, std::int64_t items) {
+                             for (std::uint32_t item = 0; item < items; ++item) {
+                               const auto place = body.nest.place(item);
+                               read.insert(sector_of(body.from + place.from, source.data()));
+                               read.insert(sector_of(body.from + place.from + width - 1, source.data()));
+                               written.insert(sector_of(body.to + place.to, target.data()));
+                               written.insert(sector_of(body.to + place.to + width - 1, target.data()));
+                             }
+                           });
+  return {static_cast<std::int64_t>(read.size()) * cuda::sector_bytes,
+          static_cast<std::int64_t>(written.size()) * cuda::sector_bytes};
+}
+
+TYPED_TEST(CudaRegionCopyTest, TouchesTheSectorsThatItsByteCountSays) {
+  Dice dice(9);
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    Box region;
+    for (int i = 0; i < 3; ++i) {
+      region.lo[i] = dice.between(2, 5);
+      region.hi[i] = region.lo[i] + dice.between(1, 4);
+    }
+    const std::int64_t channels = dice.one_of<std::int64_t>({1, 3, 4, 8, 16, 33});
+    const std::int64_t samples = dice.between(1, 2);
+    Slice from = random_slice(dice, samples, region, channels, round);
+    Slice to = random_slice(dice, samples, region, channels, round);
+    const RegionCopy copy{samples, channels, from.layout, to.layout, region, activation_of<TypeParam>};
+    const auto [read, written] = sectors_touched<TypeParam>(copy, from, to);
+    const cuda::KernelBytes bytes = cuda::region_bytes(copy, false);
+    EXPECT_EQ(bytes.read, read);
+    EXPECT_EQ(bytes.written, written);
+  }
+}
+
+}  // namespace
+}  // namespace halograd::test

@@ -1,0 +1,89 @@
+# cmake -D SCRIPT=<gpu-check.sh> -D WORK=<folder> -P gpu_check_test.cmake: what gpu-check.sh reports and how it ends, with
+# stand-ins for the programs, the GPU, PyTorch and the sanitizer.
+cmake_minimum_required(VERSION 3.25)
+
+file(REMOVE_RECURSE ${WORK})
+set(bundle ${WORK}/bundle)
+file(MAKE_DIRECTORY ${bundle}/bin ${bundle}/libexec ${bundle}/peers ${WORK}/path)
+foreach(name halograd mpirun test_device test_kernels_cuda test_comm test_comm_mpi test_exec_mpi)
+  file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/stand_in.sh ${bundle}/bin/${name})
+endforeach()
+foreach(name nvidia-smi compute-sanitizer python3)
+  file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/stand_in.sh ${WORK}/path/${name})
+endforeach()
+file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/stand_in.sh ${bundle}/libexec/test_exec_mpi)
+file(WRITE ${bundle}/VERSION "1.2.3-stand-in\n")
+file(COPY_FILE ${SCRIPT} ${bundle}/gpu-check.sh)
+
+# check(<exit status> SETTING <name=value>... OPTIONS <option>... REPORT <expression>... ABSENT <expression>...)
+function(check status)
+  cmake_parse_arguments(arg "" "" "SETTING;OPTIONS;REPORT;ABSENT;OUTPUT" ${ARGN})
+  file(REMOVE_RECURSE ${WORK}/out)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PATH=${WORK}/path:$ENV{PATH} STAND_IN_FOLDER=${WORK} ${arg_SETTING}
+                          bash ${bundle}/gpu-check.sh --out ${WORK}/out ${arg_OPTIONS}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  set(report "")
+  if(EXISTS ${WORK}/out/gpu-report.md)
+    file(READ ${WORK}/out/gpu-report.md report)
+  endif()
+  if(NOT result STREQUAL status)
+    message(FATAL_ERROR "${arg_SETTING} ${arg_OPTIONS}: exit status ${result} instead of ${status}:\n${output}\n${report}")
+  endif()
+  foreach(expected ${arg_OUTPUT})
+    if(NOT output MATCHES "${expected}")
+      message(FATAL_ERROR "${arg_SETTING} ${arg_OPTIONS}: should print '${expected}', but prints:\n${output}")
+    endif()
+  endforeach()
+  foreach(expected ${arg_REPORT})
+    if(NOT report MATCHES "${expected}")
+      message(FATAL_ERROR "${arg_SETTING} ${arg_OPTIONS}: should report '${expected}', but reports:\n${report}")
+    endif()
+  endforeach()
+  foreach(unwanted ${arg_ABSENT})
+    if(report MATCHES "${unwanted}")
+      message(FATAL_ERROR "${arg_SETTING} ${arg_OPTIONS}: should not report '${unwanted}', but reports:\n${report}")
+    endif()
+  endforeach()
+endfunction()
+
+# Without a GPU: one line, nothing written.
+check(5 SETTING STAND_IN_nvidia_smi=none OUTPUT "^gpu-check.sh: error: no NVIDIA GPU here[^\n]*\n$")
+if(EXISTS ${WORK}/out)
+  message(FATAL_ERROR "without a GPU there is nothing to write")
+endif()
+check(2 OPTIONS --parts tests,speed OUTPUT "error: --parts tests,speed: tests, sanitizer or steps")
+check(2 OPTIONS --fast OUTPUT "unknown option --fast")
+
+# 40 ms a step for PyTorch's 100 with a floor of 10, 2 GiB in use above what there was.
+check(0 REPORT
+  "\n\\*\\*All passed\\*\\*" "1\\.2\\.3-stand-in" "Stand-in, 81920 MiB, 580.00"
+  "\\| the program starts \\| passed \\|"
+  "\\| a small step of the U-Net in tf32 \\| passed \\|" "\\| kernels against the reference in each precision \\| passed \\| 7 \\| 2 \\|"
+  "\\| messages and sums between GPUs, 4 ranks \\| passed \\| 7 "
+  "\\| networks against one rank, 1 rank \\| passed \\| 9 \\| 0 \\|" "against one rank, 4 ranks \\| passed"
+  "\\| compute-sanitizer racecheck, unet3d f32 \\| passed \\|"
+  "\\| cosmoflow 512 \\| bf16 \\| 40\\.00 \\| 30\\.00 \\| 2\\.00 \\| 100\\.00 \\| 2\\.00 \\| 2\\.50 \\| 10\\.00 \\| 25 % \\|"
+  "\\| unet3d 256 \\| tf32 \\| 40\\.00"
+  "f32 50\\.0 TFlop/s, tf32 400\\.0 TFlop/s, bf16 800\\.0 TFlop/s, 4\\.00 TB/s"
+  ABSENT "failed" "not run" "Unfinished" "## Notes")
+check(0 OPTIONS --quick --parts steps REPORT "\\*\\*All passed" "cosmoflow 512 \\| f32 \\| 40" ABSENT "unet3d 256" "kernels against")
+
+# One failure is said, the rest runs, and the status tells.
+check(1 SETTING STAND_IN_test_kernels_cuda=fails OPTIONS --quick
+  REPORT "\\*\\*1 failed\\*\\*" "in each precision \\| \\*\\*failed\\*\\* \\(exit status 3\\)"
+         "### kernels against the reference[^#]*    test_kernels_cuda has found a fault" "cosmoflow 128 \\| bf16 \\| 40")
+check(1 SETTING STAND_IN_test_kernels_cuda=skips OPTIONS --parts tests
+  REPORT "\\*\\*1 failed\\*\\*" "in each precision \\| \\*\\*nothing ran\\*\\* \\| 0 \\| 4 \\|")
+check(1 SETTING STAND_IN_test_kernels_cuda=blind OPTIONS --parts tests
+  REPORT "\\*\\*1 failed\\*\\*" "in each precision \\| \\*\\*no GPU seen\\*\\* \\| 5 \\| 4 \\|")
+check(1 SETTING STAND_IN_halograd=fails OPTIONS --quick --parts sanitizer,steps
+  REPORT "\\*\\*12 failed\\*\\*" "cosmoflow 128 \\| bf16 \\| \\*\\*failed\\*\\* \\(exit status 3\\) \\| – \\| – \\| 100\\.00")
+# Of 8 seconds one program takes all that are left; what comes after has none.
+check(1 SETTING STAND_IN_test_kernels_cuda=hangs OPTIONS --limit 8 --parts tests
+  REPORT "in each precision \\| \\*\\*stopped\\*\\* after [78] s" "1 rank \\| \\*\\*not run\\*\\*: out of time" ABSENT "Unfinished")
+# What is not there is no failure of HaloGrad's, and is said.
+check(0 SETTING STAND_IN_python3=fails OPTIONS --parts steps
+  REPORT "No PyTorch that sees the GPU" "cosmoflow 128 \\| f32 \\| 40\\.00 \\| 30\\.00 \\| 2\\.00 \\| – \\| – \\| – \\| – \\| – \\|")
+# Tests that would run on the processor whatever the variable says are no proof.
+file(WRITE ${bundle}/libexec/test_exec_mpi "tests of old")
+check(1 OPTIONS --parts tests REPORT "\\*\\*3 failed\\*\\*" "one rank, 2 ranks \\| \\*\\*not run\\*\\*: these tests know the processor alone")
