@@ -1,7 +1,7 @@
 #include "halograd/kernels/cpu/cast_conv3d.hpp"
 
 #include "halograd/kernels/cpu/cast.hpp"
-#include "halograd/kernels/cpu/winograd_parts.hpp"
+#include "halograd/kernels/cpu/line_vector.hpp"
 #include "halograd/kernels/typed.hpp"
 
 #include <algorithm>
@@ -10,17 +10,21 @@
 namespace halograd::cpu {
 namespace {
 
-/// Of the scratch that a piece's activations fill: they stay in the last cache, and the fixed costs of a piece are
-/// small beside its arithmetic. Of large activations an eighth does no harm either.
-constexpr std::int64_t most_scratch_bytes = 32 << 20;
+/// Of the scratch that a piece's activations fill: they stay in the caches. Where weights are many it is more, as what
+/// each piece does with them costs less beside the arithmetic then.
+constexpr std::int64_t least_cast_bytes = 8 << 20;
+constexpr std::int64_t casts_to_weights = 8;
+/// Pieces that would have too few slices may take this part of all activations.
 constexpr std::int64_t share_of_activations = 8;
 /// Slices of a piece come in multiples of what fills tiles of Winograd's, in depth and height.
 constexpr std::int64_t tile[2] = {2, 4};
 
-/// Along which dimension a sample is cut, and into how many outputs a piece, all of them where it is not.
+/// How many samples make a piece, along which dimension a sample is cut, and how many outputs of it a piece has: all
+/// where it is not cut.
 struct Cut {
   int axis = 0;
   std::int64_t slices = 0;
+  std::int64_t samples = 1;
 };
 
 /// Inputs that a window has in common with the next one.
@@ -40,35 +44,50 @@ std::int64_t out_elements(const Conv3dDesc& desc) {
   return desc.samples * desc.out.volume() * desc.out_channels;
 }
 
-std::int64_t most_scratch(const Conv3dDesc& desc) {
-  const std::int64_t elements = in_elements(desc) + out_elements(desc);
-  const std::int64_t share = elements * static_cast<std::int64_t>(sizeof(Bf16)) / share_of_activations;
-  return std::max(most_scratch_bytes, share) / static_cast<std::int64_t>(sizeof(float));
+bool fits_whole(const Conv3dDesc& desc, std::int64_t bytes) {
+  return (in_elements(desc) + out_elements(desc)) * static_cast<std::int64_t>(sizeof(float)) <= bytes;
 }
 
-/// The longest dimension is cut, depth before height; slices are as many as the scratch takes, none where not even one.
-Cut thickest(const Conv3dDesc& desc) {
-  const int axis = desc.out.h > desc.out.d ? 1 : 0;
+int longest_axis(const Conv3dDesc& desc) {
+  return desc.out.h > desc.out.d ? 1 : 0;
+}
+
+/// Slices along the longest axis whose scratch takes no more; none, where not even one's does.
+std::int64_t slices_within(const Conv3dDesc& desc, std::int64_t bytes) {
+  const int axis = longest_axis(desc);
   const std::int64_t in = in_elements(desc) / (desc.samples * desc.in[axis]);
   const std::int64_t out = out_elements(desc) / (desc.samples * desc.out[axis]);
-  const std::int64_t rest = most_scratch(desc) - overlap(desc, axis) * in - reaching(desc, axis) * out;
-  return {axis, std::clamp<std::int64_t>(rest / (desc.stride[axis] * in + out), 0, desc.out[axis])};
+  const std::int64_t most = bytes / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t rest = most - overlap(desc, axis) * in - reaching(desc, axis) * out;
+  return std::clamp<std::int64_t>(rest / (desc.stride[axis] * in + out), 0, desc.out[axis]);
 }
 
-bool fits_whole(const Conv3dDesc& desc) {
-  return in_elements(desc) + out_elements(desc) <= most_scratch(desc);
+std::int64_t enough_slices(const Conv3dDesc& desc) {
+  const int axis = longest_axis(desc);
+  return std::min(2 * tile[axis], desc.out[axis]);
+}
+
+/// The most slices that a piece may have. Enough of them may take a share of the activations too.
+std::int64_t most_slices(const Conv3dDesc& desc, std::int64_t bytes) {
+  const std::int64_t within = slices_within(desc, bytes);
+  const std::int64_t enough = enough_slices(desc);
+  if (within >= enough) return within;
+  const std::int64_t elements = in_elements(desc) + out_elements(desc);
+  const std::int64_t share = elements * static_cast<std::int64_t>(sizeof(Bf16)) / share_of_activations;
+  return std::max(within, std::min(enough, slices_within(desc, share)));
 }
 
 /// Pieces of about the same size.
-Cut cut_of(const Conv3dDesc& desc) {
-  const Cut most = thickest(desc);
-  const std::int64_t count = desc.out[most.axis];
-  if (fits_whole(desc) || most.slices == count) return {most.axis, count};
-  const std::int64_t fit = std::max<std::int64_t>(1, most.slices);
-  const std::int64_t pieces = (count + fit - 1) / fit;
-  const std::int64_t unit = fit >= tile[most.axis] ? tile[most.axis] : 1;
-  const std::int64_t slices = ((count + pieces - 1) / pieces + unit - 1) / unit * unit;
-  return {most.axis, slices <= fit ? slices : fit / unit * unit};
+Cut cut_of(const Conv3dDesc& desc, std::int64_t bytes) {
+  const int axis = longest_axis(desc);
+  const std::int64_t count = desc.out[axis];
+  if (fits_whole(desc, bytes)) return {axis, count, desc.samples};
+  const std::int64_t most = std::max<std::int64_t>(1, most_slices(desc, bytes));
+  if (most == count) return {axis, count, 1};
+  const std::int64_t pieces = (count + most - 1) / most;
+  const std::int64_t unit = most >= tile[axis] ? tile[axis] : 1;
+  const std::int64_t even = ((count + pieces - 1) / pieces + unit - 1) / unit * unit;
+  return {axis, std::min(even, most / unit * unit), 1};
 }
 
 /// The kernel for pieces of the output, or for all that a convolution does where it is not cut. What pads the volume
@@ -76,7 +95,7 @@ Cut cut_of(const Conv3dDesc& desc) {
 Conv3dDesc output_piece(const Conv3dDesc& desc, const Cut& cut) {
   Conv3dDesc piece = desc;
   piece.precision = Precision::f32;
-  if (!fits_whole(desc)) piece.samples = 1;
+  piece.samples = cut.samples;
   if (cut.slices == desc.out[cut.axis]) return piece;
   piece.out[cut.axis] = cut.slices;
   piece.in[cut.axis] = (cut.slices - 1) * desc.stride[cut.axis] + desc.kernel[cut.axis];
@@ -148,9 +167,10 @@ void for_each_piece(std::int64_t count, std::int64_t thickness, const Body& body
 
 class CastConv3d final : public TypedConv3d<Bf16> {
 public:
-  CastConv3d(const Conv3dDesc& desc, std::string prefix, std::unique_ptr<Conv3d> (*make)(const Conv3dDesc&))
+  CastConv3d(const Conv3dDesc& desc, const Cut& cut, std::string prefix,
+             std::unique_ptr<Conv3d> (*make)(const Conv3dDesc&))
       : desc_(desc),
-        cut_(cut_of(desc)),
+        cut_(cut),
         is_cut_(cut_.slices < desc.out[cut_.axis]),
         output_(output_piece(desc, cut_)),
         input_(is_cut_ ? input_piece(desc, cut_) : output_),
@@ -159,7 +179,7 @@ public:
         y_(line_vector(std::max(out_elements(output_), out_elements(input_)))) {
     if (!is_cut_ || desc.calls_forward() || desc.calls_backward_weights()) conv_ = make(output_);
     if (is_cut_ && desc.calls_backward_data()) backward_data_ = make(input_);
-    if (desc.calls_backward_weights() && (is_cut_ || output_.samples < desc.samples)) part_ = line_vector(weights());
+    if (desc.calls_backward_weights() && (is_cut_ || cut_.samples < desc.samples)) part_ = line_vector(weights());
   }
 
   void set_weights(const float* w) override {
@@ -189,7 +209,7 @@ public:
 
   void backward_data(const Bf16* dy, Bf16* dx) override {
     if (is_cut_) return backward_data_cut(dy, dx);
-    for (std::int64_t n = 0; n < desc_.samples; n += output_.samples) {
+    for (std::int64_t n = 0; n < desc_.samples; n += cut_.samples) {
       load_dy(dy, n, 0, 0);
       conv_->backward_data(y_.data(), x_.data());
       narrow(x_.data(), in_elements(output_), dx + in_offset(n));
@@ -204,11 +224,13 @@ public:
   }
 
   [[nodiscard]] std::vector<std::string> implementations() const override {
-    std::vector<std::string> names = conv_ ? conv_->implementations() : std::vector<std::string>();
-    if (backward_data_) {
-      // Pieces of the output have a forward kernel, called or not.
-      if (conv_ && !desc_.calls_forward()) names.erase(names.begin());
-      names.insert(names.begin() + (desc_.calls_forward() ? 1 : 0), backward_data_->implementations().front());
+    std::vector<std::string> names;
+    if (!is_cut_) {
+      names = conv_->implementations();
+    } else {
+      if (desc_.calls_forward()) names.push_back(conv_->implementations().front());
+      if (desc_.calls_backward_data()) names.push_back(backward_data_->implementations().front());
+      if (desc_.calls_backward_weights()) names.push_back(conv_->implementations().back());
     }
     for (std::string& name : names) name.insert(0, prefix_);
     return names;
@@ -224,7 +246,7 @@ private:
   /// Calls body(n, first, fresh) for pieces of the output, or once for samples that are not cut.
   template <typename Body>
   void for_each_part(const Body& body) const {
-    for (std::int64_t n = 0; n < desc_.samples; n += output_.samples) {
+    for (std::int64_t n = 0; n < desc_.samples; n += cut_.samples) {
       for_each_piece(desc_.out[cut_.axis], cut_.slices,
                      [&](std::int64_t first, std::int64_t fresh) { body(n, first, fresh); });
     }
@@ -277,18 +299,23 @@ private:
 
 }  // namespace
 
+std::int64_t cast_bytes(const Conv3dDesc& desc) {
+  const std::int64_t weights = desc.in_channels * desc.out_channels * desc.kernel.volume();
+  return std::max(least_cast_bytes, weights * static_cast<std::int64_t>(sizeof(float)) * casts_to_weights);
+}
+
 bool casts_in_small_pieces(const Conv3dDesc& desc) {
-  const Cut cut = thickest(desc);
-  return fits_whole(desc) || cut.slices >= std::min(2 * tile[cut.axis], desc.out[cut.axis]);
+  const std::int64_t bytes = cast_bytes(desc);
+  return fits_whole(desc, bytes) || most_slices(desc, bytes) >= enough_slices(desc);
 }
 
 std::unique_ptr<Conv3d> make_cast_conv3d(const Conv3dDesc& desc, const std::string& prefix,
-                                         std::unique_ptr<Conv3d> (*make)(const Conv3dDesc&)) {
-  return std::make_unique<CastConv3d>(desc, prefix, make);
+                                         std::unique_ptr<Conv3d> (*make)(const Conv3dDesc&), std::int64_t bytes) {
+  return std::make_unique<CastConv3d>(desc, cut_of(desc, bytes), prefix, make);
 }
 
 std::unique_ptr<Conv3d> make_in_f32(const Conv3dDesc& desc, std::unique_ptr<Conv3d> (*make)(const Conv3dDesc&)) {
-  return desc.precision == Precision::f32 ? make(desc) : make_cast_conv3d(desc, "cast:", make);
+  return desc.precision == Precision::f32 ? make(desc) : make_cast_conv3d(desc, "cast:", make, cast_bytes(desc));
 }
 
 }  // namespace halograd::cpu

@@ -57,6 +57,7 @@ int slowest(const Conv3dDesc& desc, const ConvProblem& problem) {
 /// Where reorders cost more than the arithmetic, and where oneDNN would go by way of a matrix itself (backward-weights
 /// of 2³ voxels: 28 MB of scratch memory, and a gradient to reorder).
 bool better_as_matrix(const Conv3dDesc& desc, const ConvProblem& problem) {
+  if (desc.direct && desc.precision == Precision::bf16) return false;
   const std::int64_t rows = desc.samples * desc.out.volume();
   return rows <= most_matrix_rows && slowest(desc, problem) > 0;
 }
@@ -64,7 +65,8 @@ bool better_as_matrix(const Conv3dDesc& desc, const ConvProblem& problem) {
 std::unique_ptr<Conv3d> make_fastest(const Conv3dDesc& desc) {
   const ConvProblem problem(desc);
   if (!desc.direct && desc.samples * desc.out.volume() <= few_matrix_rows) return make_in_f32(desc, make_small_conv3d);
-  if (!has_instructions(desc.precision)) return make_cast_conv3d(desc, "no bf16 instructions, f32:", make_fastest);
+  if (!has_instructions(desc.precision))
+    return make_cast_conv3d(desc, "no bf16 instructions, f32:", make_fastest, cast_bytes(desc));
   if (is_patchwise(desc)) return make_patch_conv3d(desc);
   if (prefers_winograd(desc)) return make_in_f32(desc, make_winograd_conv3d);
   if (better_as_matrix(desc, problem)) return make_in_f32(desc, make_small_conv3d);

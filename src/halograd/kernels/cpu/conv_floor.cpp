@@ -5,10 +5,10 @@
 #include "halograd/kernels/cpu/cast_conv3d.hpp"
 #include "halograd/kernels/cpu/conv3d.hpp"
 #include "halograd/kernels/cpu/conv_problem.hpp"
+#include "halograd/kernels/cpu/line_vector.hpp"
 #include "halograd/kernels/cpu/onednn_gradient.hpp"
 #include "halograd/kernels/cpu/patch_conv3d.hpp"
 #include "halograd/kernels/cpu/winograd_conv3d.hpp"
-#include "halograd/kernels/cpu/winograd_parts.hpp"
 
 #include <algorithm>
 #include <limits>

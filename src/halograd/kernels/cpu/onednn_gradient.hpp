@@ -1,8 +1,8 @@
 #pragma once
 
 #include "halograd/kernels/conv3d.hpp"
+#include "halograd/kernels/cpu/line_vector.hpp"
 #include "halograd/kernels/cpu/onednn.hpp"
-#include "halograd/kernels/cpu/winograd_parts.hpp"
 
 #include <cstddef>
 #include <string>
@@ -11,7 +11,7 @@
 namespace halograd::cpu {
 
 /// Backward-weights by oneDNN. Of bf16 its kernels take scratch memory for both activations once a thread, and of more
-/// than 2³¹ numbers too little of it; so a volume is cut in depth, and the pieces' gradients are added in order.
+/// than 2³¹ numbers too little of it; so a volume is cut in depth, and the pieces' gradients are added in order. A volume of few planes may be, too.
 class OnednnGradient {
 public:
   explicit OnednnGradient(const Conv3dDesc& desc);

@@ -42,6 +42,9 @@ public:
         taps_(desc.kernel.volume()),
         rows_(desc.samples * desc.out.volume()),
         in_voxels_(desc.samples * desc.in.volume()),
+        calls_forward_(desc.calls_forward()),
+        calls_backward_data_(desc.calls_backward_data()),
+        calls_backward_weights_(desc.calls_backward_weights()),
         sources_(tap_sources(desc)),
         columns_(static_cast<std::size_t>(rows_ * channels_ * taps_)),
         bias_(static_cast<std::size_t>(desc.out_channels)),
@@ -86,8 +89,12 @@ public:
   }
 
   [[nodiscard]] std::vector<std::string> implementations() const override {
-    std::vector<std::string> names = product_->implementations();
-    for (std::string& name : names) name = "matrix:" + name;
+    const std::vector<std::string> products = product_->implementations();
+    const bool called[] = {calls_forward_, calls_backward_data_, calls_backward_weights_};
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      if (called[i]) names.push_back("matrix:" + products[i]);
+    }
     return names;
   }
 
@@ -122,6 +129,9 @@ private:
   std::int64_t taps_;
   std::int64_t rows_;
   std::int64_t in_voxels_;
+  bool calls_forward_;
+  bool calls_backward_data_;
+  bool calls_backward_weights_;
   std::vector<std::int64_t> sources_;
   std::vector<std::int64_t> readers_begin_;  ///< where each input voxel's part of readers_ begins
   std::vector<std::int64_t> readers_;        ///< offsets of the columns' elements, at channel 0
