@@ -44,7 +44,9 @@ function(halograd_library folder)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   # Index arithmetic is shared with the host as constexpr functions.
-  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo>")
+  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo>"
+    # Registers that spill to memory cost a kernel most of its speed, and nobody sees it: none does, on any architecture.
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>")
   foreach(dependency ${arg_DEPENDS})
     string(REPLACE "/" "_" target "halograd_${dependency}")
     target_link_libraries(${name} PUBLIC ${target})
