@@ -79,7 +79,7 @@ struct CellInput {
 
 template <int N, int width, typename T>
 constexpr CellInput<T, N, width> load_cell(const BackwardArgs<T>& args, const Cell& cell, std::int32_t channel) {
-  CellInput<T, N, width> input;
+  CellInput<T, N, width> input = {};
   const std::int64_t offset = args.geometry.src.offset(cell.n, cell.at) + channel;
   unrolled<width>([&](auto i) {
     const std::int32_t w = cell.at.w + i;

@@ -11,7 +11,8 @@ namespace halograd::cuda::chain {
 /// Throws UsageError where the chain is more than the kernels' numbers hold.
 inline void check_chain(const ChainDesc& desc) {
   constexpr std::int64_t most_voxels = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t voxels = desc.samples * std::max(desc.src.box.volume(), desc.dst.box.volume());
+  const std::int64_t voxels =
+      desc.samples * std::max({desc.src.box.volume(), desc.dst.box.volume(), desc.out.volume()});
   if (voxels > most_voxels) {
     throw UsageError("a chain over {} voxels a rank: on a GPU at most {}, use a finer grid or a smaller batch", voxels,
                      most_voxels);

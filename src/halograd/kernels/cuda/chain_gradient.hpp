@@ -40,7 +40,7 @@ struct GatherPlain {
 
   static constexpr void run(const Geometry& g, const GradientSource<T>& from, std::int32_t n, const Point& cell,
                             std::int32_t channel, Lanes<N> (&da)[width]) {
-    Packet<T, N> dout[width];
+    Packet<T, N> dout[width] = {};
     const std::int64_t offset = g.dst.offset(n, cell) + channel;
     unrolled<width>([&](auto i) {
       const Point at{cell.d, cell.h, cell.w + i};
