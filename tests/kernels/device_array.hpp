@@ -79,34 +79,26 @@ private:
 };
 
 /// Lists work, sees that it gives the same bits when it is done again and (on a GPU) when it is launched as a
-/// recording, during which the device forbids to allocate and to wait. `written`: every array that the work writes; the
-/// results of the last time stay there.
+/// recording, during which the device forbids to allocate and to wait. `written`: every array that the work writes;
+/// each time holds what was there at first when the work begins, and the results when this returns.
 template <typename List>
 void run_repeatedly(const Queue& queue, const List& list, const std::vector<const DeviceArray*>& written) {
-  const auto results = [&] {
-    std::vector<std::vector<std::byte>> all;
-    for (const DeviceArray* array : written) all.push_back(array->bytes());
-    return all;
-  };
-  const auto reset = [&] {
+  const auto results_of = [&](const auto& work) {
     for (const DeviceArray* array : written) array->reset();
+    work();
+    queue.synchronize();
+    std::vector<std::vector<std::byte>> results;
+    for (const DeviceArray* array : written) results.push_back(array->bytes());
+    return results;
   };
-  list();
-  queue.synchronize();
-  const auto first = results();
-  reset();
-  list();
-  queue.synchronize();
-  EXPECT_TRUE(results() == first) << "other bits the second time";
+  const auto first = results_of(list);
+  EXPECT_TRUE(results_of(list) == first) << "other bits the second time";
   if (!queue.can_record()) return;
-  reset();
   queue.begin_recording();
   list();
   const Graph graph = queue.end_recording();
-  EXPECT_TRUE(graph) << "nothing was recorded";
-  queue.launch(graph);
-  queue.synchronize();
-  EXPECT_TRUE(results() == first) << "other bits from a recording";
+  ASSERT_TRUE(graph) << "nothing was recorded";
+  EXPECT_TRUE(results_of([&] { queue.launch(graph); }) == first) << "other bits from a recording";
 }
 
 }  // namespace halograd::test

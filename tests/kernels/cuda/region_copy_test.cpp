@@ -25,7 +25,6 @@ protected:
     // Sums are rounded once.
     expected = move.to;
     add_region(Backend::reference, move.copy, move.from.data(), expected.data());
-    to.reset();
     run([&] { add_region(queue, copy, from.data<std::byte>() + from_shift, to.data<std::byte>() + to_shift); }, {&to});
     EXPECT_EQ(floats(to), rounded(expected.buffer, type()));
   }
