@@ -24,7 +24,7 @@ TEST_P(CudaLosses, SumLikeTheReference) {
             squared_error(queue, type(), on_prediction.data(), on_target.data<float>(), count, sum.data<double>());
           },
           {&sum});
-      // The terms are exact in double; sums in other orders differ in their last bits.
+      // Sums of doubles in another order differ in their last bits.
       EXPECT_NEAR(sum.values<double>()[0], expected, 1e-12 * expected) << count;
     }
   }
