@@ -108,6 +108,9 @@ public:
   }
 
   [[nodiscard]] T* data() { return buffer_.data() + lead(); }
+  /// Elements of the buffer before the tensor's first channel.
+  [[nodiscard]] std::int64_t lead() const { return (layout_.pitch - desc_.channels) / 2; }
+  [[nodiscard]] std::vector<T>& buffer() { return buffer_; }
 
   /// The tensor, dense over its box.
   [[nodiscard]] std::vector<float> values() const {
@@ -128,8 +131,6 @@ public:
   }
 
 private:
-  [[nodiscard]] std::int64_t lead() const { return (layout_.pitch - desc_.channels) / 2; }
-
   template <typename Body>
   void for_each_place(const Body& body) const {
     std::size_t at = 0;

@@ -1,6 +1,7 @@
 #include "halograd/kernels/cuda/chain_bytes.hpp"
 
 #include "kernels/cuda_chain_support.hpp"
+#include "kernels/software_launcher.hpp"
 
 namespace halograd::test {
 namespace {
@@ -76,7 +77,7 @@ struct Buffers {
   }
   static Box written(const ChainDesc& desc) { return desc.out.intersect(desc.dst.box); }
 
-  TypedTensor<T> y, dst;
+  LaidOutAs<T> y, dst;
   std::vector<std::uint8_t> argmax;
   Faces<T> faces, received;
   NormNumbers norm;

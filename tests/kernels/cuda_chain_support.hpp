@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kernels/chain_support.hpp"
-#include "kernels/software_launcher.hpp"
 
 #include "halograd/core/bf16.hpp"
 
@@ -29,64 +28,6 @@ std::vector<float> as_floats(const std::vector<T>& values) {
   for (const T value : values) result.push_back(static_cast<float>(value));
   return result;
 }
-
-/// A tensor over `box` in a buffer of `layout`, behind half of the spare channels; all around it stands `canary`.
-template <typename T>
-class TypedTensor {
-public:
-  TypedTensor(const ChainDesc& desc, const VoxelLayout& layout, const Box& box, const std::vector<float>& values,
-              float canary)
-      : desc_(desc), layout_(layout), box_(box), canary_(canary) {
-    std::size_t next = 0;
-    for_each_place([&](bool mine) { buffer_.push_back(static_cast<T>(mine ? values[next++] : canary)); });
-  }
-
-  [[nodiscard]] T* data() { return buffer_.data() + lead(); }
-  [[nodiscard]] const T* data() const { return buffer_.data() + lead(); }
-
-  /// The tensor, dense over its box.
-  [[nodiscard]] std::vector<float> values() const {
-    std::vector<float> result;
-    std::size_t at = 0;
-    for_each_place([&](bool mine) {
-      if (mine) result.push_back(static_cast<float>(buffer_[at]));
-      ++at;
-    });
-    return result;
-  }
-
-  /// Whether all that stands around the tensor is what stood there at first.
-  [[nodiscard]] bool surroundings_kept() const {
-    bool kept = true;
-    std::size_t at = 0;
-    const T canary = static_cast<T>(canary_);
-    for_each_place([&](bool mine) {
-      if (!mine && std::memcmp(&buffer_[at], &canary, sizeof(T)) != 0) kept = false;
-      ++at;
-    });
-    return kept;
-  }
-
-private:
-  [[nodiscard]] std::int64_t lead() const { return (layout_.pitch - desc_.channels) / 2; }
-
-  template <typename Body>
-  void for_each_place(const Body& body) const {
-    for (std::int64_t n = 0; n < desc_.samples; ++n) {
-      for_each_index(layout_.box, [&](const Index& voxel) {
-        for (std::int64_t c = -lead(); c < layout_.pitch - lead(); ++c) {
-          body(box_.contains(voxel) && c >= 0 && c < desc_.channels);
-        }
-      });
-    }
-  }
-
-  ChainDesc desc_;
-  VoxelLayout layout_;
-  Box box_;
-  float canary_;
-  std::vector<T> buffer_;
-};
 
 /// A chain, and one rank's part of it.
 struct PlacedChain {
@@ -119,6 +60,31 @@ inline std::vector<ChainCase> sliced_chain_cases() {
   eight.pool = PoolKind::max;
   eight.window = {Extent::cube(2), Extent::cube(2), {}};
   return {four, eight};
+}
+
+/// Enough voxels for all threads of a large GPU.
+inline std::vector<PlacedChain> large_chains() {
+  const Window centred{Extent::cube(3), Extent::cube(2), Extent::cube(1)};
+  ChainCase average{.name = "large_average3",
+                    .samples = 1,
+                    .channels = 32,
+                    .extent = {32, 36, 40},
+                    .normalise = true,
+                    .negative_slope = 0.01F,
+                    .pool = PoolKind::average,
+                    .window = centred};
+  ChainCase largest = average;
+  largest.name = "large_max2";
+  largest.pool = PoolKind::max;
+  largest.window = {Extent::cube(2), Extent::cube(2), {}};
+  largest.keep = 0.75F;
+  ChainCase plain = average;
+  plain.name = "large_plain";
+  plain.channels = 33;
+  plain.pool = PoolKind::none;
+  plain.window = {};
+  plain.accumulate = true;
+  return {{average.name, whole_chain(average)}, {largest.name, whole_chain(largest)}, {plain.name, whole_chain(plain)}};
 }
 
 /// Every chain on one rank and every rank's part of it on several grids; of some, whose destination leaves outputs out.

@@ -1,6 +1,6 @@
 #include "halograd/kernels/cuda/bytes.hpp"
 #include "halograd/kernels/cuda/region_copy_index.hpp"
-#include "kernels/slices.hpp"
+#include "kernels/region_cases.hpp"
 #include "kernels/software_grid.hpp"
 
 #include <set>
@@ -44,38 +44,19 @@ TYPED_TEST(CudaRegionCopyTest, MovesRandomRegionsAndNothingElse) {
   Dice dice(7);
   for (std::uint64_t round = 0; round < 120; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    Box region;
-    for (int i = 0; i < 3; ++i) {
-      region.lo[i] = dice.between(2, 5);
-      region.hi[i] = region.lo[i] + dice.between(1, 4);
-    }
-    const std::int64_t samples = dice.between(1, 3);
-    const std::int64_t channels = dice.one_of<std::int64_t>({1, 2, 3, 4, 8, 12, 16, 33});
-    const Slice from = random_slice(dice, samples, region, channels, round);
-    const Slice to = random_slice(dice, samples, region, channels, round + 1000);
-    expect_like_the_reference<TypeParam>({samples, channels, from.layout, to.layout, region}, from, to);
+    const Move move = random_move(dice, round);
+    expect_like_the_reference<TypeParam>(move.copy, move.from, move.to);
   }
 }
 
-/// A face of `width` voxels along one dimension, from the inside of a tensor with margins into a message, and back.
 TYPED_TEST(CudaRegionCopyTest, PacksAndUnpacksFacesOfTwoKernelWidths) {
   Dice dice(8);
   for (std::uint64_t round = 0; round < 36; ++round) {
-    const int dimension = static_cast<int>(round % 3);
-    const std::int64_t width = 1 + static_cast<std::int64_t>(round) / 3 % 2;
-    const std::int64_t channels = dice.one_of<std::int64_t>({1, 4, 16, 32});
-    const std::int64_t samples = dice.between(1, 2);
-    Box own{{0, 0, 0}, {dice.between(4, 9), dice.between(4, 9), dice.between(4, 9)}};
-    Slice tensor = dense_slice(samples, {{-2, -2, -2}, {own.hi.d + 2, own.hi.h + 2, own.hi.w + 2}}, channels);
-    tensor.buffer = random_values(static_cast<std::int64_t>(tensor.buffer.size()), round);
-    Box face = own;
-    (round % 2 == 0 ? face.hi : face.lo)[dimension] =
-        round % 2 == 0 ? own.lo[dimension] + width : own.hi[dimension] - width;
-    Slice message = dense_slice(samples, face, channels);
-    message.buffer = random_values(static_cast<std::int64_t>(message.buffer.size()), round + 1);
     SCOPED_TRACE("round " + std::to_string(round));
-    expect_like_the_reference<TypeParam>({samples, channels, tensor.layout, message.layout, face}, tensor, message);
-    expect_like_the_reference<TypeParam>({samples, channels, message.layout, tensor.layout, face}, message, tensor);
+    const Move pack = face_move(dice, round);
+    expect_like_the_reference<TypeParam>(pack.copy, pack.from, pack.to);
+    const Move unpack = reversed(pack);
+    expect_like_the_reference<TypeParam>(unpack.copy, unpack.from, unpack.to);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "halograd/kernels/cuda/scratch.hpp"
 #include "halograd/kernels/cuda/segmentation_chunks.hpp"
 #include "halograd/kernels/cuda/segmentation_lanes.hpp"
+#include "kernels/segmentation_cases.hpp"
 #include "kernels/software_grid.hpp"
 
 #include <functional>
@@ -214,21 +215,6 @@ struct Run {
   std::vector<double> dice;
 };
 
-SegmentationLossDesc random_loss(Dice& dice, std::uint64_t round) {
-  SegmentationLossDesc desc{.samples = dice.between(1, 3), .voxels = dice.between(1, 300)};
-  desc.classes = round % 4 == 3 ? dice.one_of<std::int64_t>({9, 14, 64, 65, 128, 129, 255, 256}) : dice.between(1, 8);
-  if (dice.between(0, 1) == 0) desc.voxels = desc.voxels / 8 * 8 + 8;  // samples that begin at whole accesses
-  if (desc.classes > 60) desc.voxels = 1 + desc.voxels % 40;
-  if (dice.between(0, 1) == 0) {
-    for (std::int64_t k = 0; k < desc.classes; ++k) desc.class_weights.push_back(0.5 * static_cast<double>(k + 1));
-  }
-  desc.ignore_label = dice.one_of<int>({-1, -1, 0, static_cast<int>(desc.classes) - 1, 255});
-  desc.cross_entropy = round % 5 == 1 ? 0 : 0.7;
-  desc.dice = round % 5 == 2 ? 0 : 1.3;
-  desc.smooth = dice.one_of<double>({1e-5, 1, 0});
-  return desc;
-}
-
 template <typename T>
 class CudaSegmentationLossTest : public ActivationTest<T> {};
 TYPED_TEST_SUITE(CudaSegmentationLossTest, ActivationTypes);
@@ -241,12 +227,7 @@ TYPED_TEST(CudaSegmentationLossTest, MatchesTheReferenceForAnyNumberOfClasses) {
     const std::int64_t shift = dice.between(0, 1) * dice.between(0, 7);
     const auto logits =
         rounded<TypeParam>(random_values(shift + desc.samples * desc.voxels * desc.classes, round, -6, 6));
-    std::vector<std::uint8_t> labels(static_cast<std::size_t>(desc.samples * desc.voxels));
-    // Some are no class; one counts.
-    for (std::uint8_t& label : labels) {
-      label = static_cast<std::uint8_t>(dice.between(0, std::min<std::int64_t>(255, desc.classes)));
-    }
-    labels[0] = static_cast<std::uint8_t>(desc.ignore_label == 0 && desc.classes > 1 ? 1 : 0);
+    const auto labels = random_labels(dice, desc);
 
     const std::vector<float> wide = widened(logits);
     std::vector<double> sums(static_cast<std::size_t>(segmentation_sum_count(desc, desc.samples)));

@@ -47,7 +47,7 @@ void run_walking(const Body& body, std::int64_t items) {
 template <int batch, typename Body>
 void run_moves(const Body& body, std::int64_t items) {
   for_each_thread(cuda::grid_for(items, batch), [&](std::uint32_t block, std::uint32_t thread) {
-    std::array<decltype(body.load(0)), batch> loaded;
+    std::array<decltype(body.load(0)), batch> loaded{};
     for (int turn = 0; turn < batch; ++turn) {
       const std::uint32_t item = cuda::batched_item(block, thread, batch, turn);
       if (item < items) loaded[static_cast<std::size_t>(turn)] = body.load(item);

@@ -1,8 +1,6 @@
 #pragma once
 
-#include "halograd/core/bf16.hpp"
-#include "halograd/device/cuda_device.hpp"
-#include "kernels/support.hpp"
+#include "kernels/cuda/on_device.hpp"
 
 #include <cstddef>
 #include <vector>
@@ -10,14 +8,9 @@
 namespace halograd::test {
 
 /// A test on this process's first GPU; skipped where there is none.
-class OnGpu : public testing::Test {
+class OnGpu : public DeviceTest {
 protected:
-  void SetUp() override {
-    const auto devices = cuda_devices();
-    if (devices.empty()) GTEST_SKIP() << why_no_cuda();
-    device = open_cuda_device(devices.front().index);
-    queue = device.make_queue();
-  }
+  void SetUp() override { open(Backend::cuda); }
 
   /// Copies of values, in the device's memory.
   [[nodiscard]] DeviceMemory upload(const std::vector<float>& values, DType type = DType::f32) const {
@@ -49,17 +42,6 @@ protected:
     queue.synchronize();
     return values;
   }
-
-  Device device;
-  Queue queue;
 };
-
-/// As they are kept in `type`.
-inline std::vector<float> rounded(std::vector<float> values, DType type) {
-  if (type == DType::bf16) {
-    for (float& value : values) value = static_cast<float>(Bf16(value));
-  }
-  return values;
-}
 
 }  // namespace halograd::test
