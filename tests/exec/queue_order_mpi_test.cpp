@@ -163,6 +163,7 @@ TEST_P(QueueOrder, AMissingWaitIsFound) {
   const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
   const RecordingDevice stand_in;
   const Listed listed = list_steps(each, world, options_on(stand_in, grid, GetParam()), &stand_in);
+  if (listed.plan.samples.count == 0) return;  // a rank without samples touches next to nothing
   const std::vector<QueueCall> calls = labelled(listed.calls);
   std::size_t waits = 0;
   std::size_t caught = 0;
