@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"summary resnet", 2, {"resnet", "cosmoflow and unet3d"}},
         Wrong{"summary missing.toml", 2, {"missing.toml"}},
         Wrong{"bench step cosmoflow --width 32 --grid 2x1x1", 2, {"2x1x1", "1 rank"}},
-        Wrong{"bench step cosmoflow --width 32 --precision bf16", 2, {"--precision", "bf16", "not built yet"}},
+        Wrong{"bench step cosmoflow --width 32 --precision fp16", 2, {"--precision", "fp16", "tf32", "bf16"}},
         Wrong{"bench step cosmoflow --width 32 --device gpu", 2, {"--device", "gpu", "cuda"}},
         Wrong{"bench step cosmoflow --width 32 --steps -1", 2, {"--steps"}},
         Wrong{"synth lits --out x --count 1 --width 8", 2, {"width", "8", "16 to 1024"}},

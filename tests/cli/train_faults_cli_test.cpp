@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"--set train.learning_rate=nan", {"train.learning_rate", "above 0"}},
                     Wrong{"--set train.learning_rate=inf", {"train.learning_rate", "above 0"}},
                     Wrong{"--set train.optimizer=lion", {"train.optimizer", "lion", "adam"}},
-                    Wrong{"--set train.precision=bf16", {"train.precision", "bf16", "not built yet"}},
+                    Wrong{"--set train.precision=fp16", {"train.precision", "fp16", "bf16"}},
                     Wrong{"--set data.split=[0.5,0.6,0.1]", {"data.split", "adding up to 1"}},
                     Wrong{"--set data.split=[0.5]", {"data.split", "3 numbers"}},
                     Wrong{"--set model.width=40", {"model.width = 40", "multiple of 16"}},
