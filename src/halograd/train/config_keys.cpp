@@ -187,7 +187,8 @@ std::vector<ConfigKey> make_keys() {
                one_of({"global", "spatial"})),
       parallel("convolutions", &P::convolutions,
                "\"fast\", or \"direct\": none that round more to be faster (Winograd)", one_of({"fast", "direct"})),
-      parallel("device", &P::device, "\"cuda\", \"cpu\", \"auto\": GPUs where there are any, or \"reference\": plain loops",
+      parallel("device", &P::device,
+               "\"cuda\", \"cpu\", \"auto\": GPUs where there are any, or \"reference\": plain loops",
                one_of({"auto", "cpu", "cuda", "reference"})),
   };
 }

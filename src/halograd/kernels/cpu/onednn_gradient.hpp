@@ -11,7 +11,8 @@
 namespace halograd::cpu {
 
 /// Backward-weights by oneDNN. Of bf16 its kernels take scratch memory for both activations once a thread, and of more
-/// than 2³¹ numbers too little of it; so a volume is cut in depth, and the pieces' gradients are added in order. A volume of few planes may be, too.
+/// than 2³¹ numbers too little of it; so a volume is cut in depth, and the pieces' gradients are added in order. A
+/// volume of few planes may be, too.
 class OnednnGradient {
 public:
   explicit OnednnGradient(const Conv3dDesc& desc);
