@@ -95,8 +95,8 @@ void run_lane_sums(const cuda::SegmentationLaneSums<T, lanes>& sums, const Segme
         const bool there = first + group < end;
         const Voxel voxel = voxel_of_lanes(sums.voxels, sample * desc.voxels + first + group, there);
         for (int lane = 0; lane < lanes; ++lane) {
-          sums.add(states[static_cast<std::size_t>(group * lanes + lane)], voxel.lanes[static_cast<std::size_t>(lane)],
-                   voxel.others, lane);
+          sums.add(states[static_cast<std::size_t>(group) * lanes + static_cast<std::size_t>(lane)],
+                   voxel.lanes[static_cast<std::size_t>(lane)], voxel.others, lane);
         }
       }
     }
@@ -104,7 +104,8 @@ void run_lane_sums(const cuda::SegmentationLaneSums<T, lanes>& sums, const Segme
       double sum = 0;
       for (int warp = 0; warp < cuda::sum_warps; ++warp) {
         const auto of_lane = [&](int i) {
-          return value(states[static_cast<std::size_t>(warp * cuda::warp_size + i)], i % lanes);
+          return value(states[static_cast<std::size_t>(warp) * cuda::warp_size + static_cast<std::size_t>(i)],
+                       i % lanes);
         };
         sum += warp_sum(of_lanes(of_lane), last, static_cast<std::size_t>(lane));
       }

@@ -39,9 +39,9 @@ template <int count, typename T>
 constexpr std::array<T, count> load_run(const T* from) {
   constexpr int size = packet_size<T>(count);
   std::array<T, count> values;
-  for (int i = 0; i < count; i += size) {
+  for (std::size_t i = 0; i < count; i += size) {
     const Packet<T, size> packet = load<size>(from + i);
-    for (int j = 0; j < size; ++j) values[static_cast<std::size_t>(i + j)] = packet.values[static_cast<std::size_t>(j)];
+    for (std::size_t j = 0; j < size; ++j) values[i + j] = packet.values[j];
   }
   return values;
 }
@@ -49,9 +49,9 @@ constexpr std::array<T, count> load_run(const T* from) {
 template <typename T, std::size_t count>
 constexpr void store_run(const std::array<T, count>& values, T* to) {
   constexpr int size = packet_size<T>(static_cast<int>(count));
-  for (int i = 0; i < static_cast<int>(count); i += size) {
+  for (std::size_t i = 0; i < count; i += size) {
     Packet<T, size> packet;
-    for (int j = 0; j < size; ++j) packet.values[static_cast<std::size_t>(j)] = values[static_cast<std::size_t>(i + j)];
+    for (std::size_t j = 0; j < size; ++j) packet.values[j] = values[i + j];
     store(packet, to + i);
   }
 }
