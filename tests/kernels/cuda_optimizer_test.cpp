@@ -39,7 +39,7 @@ TEST(CudaOptimizer, AdamMatchesTheReferenceAtAnyAlignment) {
     const AdamStep adam{.learning_rate = 0.01, .step = dice.one_of<std::int64_t>({1, 2, 7, 1000, 100000})};
     adam_update(Backend::reference, &adam, g.data(), expected_w.data(), expected_m.data(), expected_v.data(), count);
     const cuda::AdamRange range(g.data(), w.data(), m.data(), v.data(), count);
-    const cuda::AdamConstants constants = cuda::AdamRange::constants(adam);
+    const AdamConstants constants = cuda::AdamRange::constants(adam);
     run_walking([&](std::int64_t item) { range(item, constants); }, range.range.items());
     EXPECT_LT(relative_l2(m.buffer, expected_m.buffer), 1e-6);
     EXPECT_LT(relative_l2(v.buffer, expected_v.buffer), 1e-6);
@@ -60,7 +60,7 @@ TEST(CudaOptimizer, SgdMatchesTheReferenceAtAnyAlignment) {
     const SgdStep sgd{.learning_rate = 0.05, .momentum = 0.9};
     sgd_update(Backend::reference, &sgd, g.data(), expected_w.data(), expected_velocity.data(), count);
     const cuda::SgdRange range(g.data(), w.data(), velocity.data(), count);
-    run_walking([&](std::int64_t item) { range(item, cuda::sgd_constants(sgd)); }, range.range.items());
+    run_walking([&](std::int64_t item) { range(item, sgd_constants(sgd)); }, range.range.items());
     for (std::size_t i = 0; i < w.buffer.size(); ++i) ASSERT_NEAR(w.buffer[i], expected_w.buffer[i], 2e-7) << i;
     EXPECT_LT(relative_l2(velocity.buffer, expected_velocity.buffer), 1e-6);
   }

@@ -1,9 +1,7 @@
 #pragma once
 
 #include "halograd/kernels/cuda/flat_range.hpp"
-#include "halograd/kernels/optimizer.hpp"
-
-#include <cmath>
+#include "halograd/kernels/optimizer_math.hpp"
 
 namespace halograd::cuda {
 
@@ -15,50 +13,6 @@ constexpr double power(double base, std::int64_t exponent) {
     base *= base;
   }
   return result;
-}
-
-/// A step's constants, worked out in double. With c₁ = 1 − β₁ᵗ and c₂ = 1 − β₂ᵗ the update rate · (m/c₁) / (√(v/c₂) +
-/// ε) is `rate · m / (√v · root_scale + ε)`.
-struct AdamConstants {
-  float keep_mean;
-  float keep_square;
-  float new_mean;
-  float new_square;
-  float rate;
-  float root_scale;
-  float epsilon;
-};
-
-constexpr AdamConstants adam_constants(const AdamStep& adam) {
-  const double mean_correction = 1 - power(adam.beta1, adam.step);
-  const double square_correction = 1 - power(adam.beta2, adam.step);
-  return {.keep_mean = static_cast<float>(adam.beta1),
-          .keep_square = static_cast<float>(adam.beta2),
-          .new_mean = static_cast<float>(1 - adam.beta1),
-          .new_square = static_cast<float>(1 - adam.beta2),
-          .rate = static_cast<float>(adam.learning_rate / mean_correction),
-          .root_scale = static_cast<float>(1 / std::sqrt(square_correction)),
-          .epsilon = static_cast<float>(adam.epsilon)};
-}
-
-constexpr void adam_element(const AdamConstants& adam, float g, float& w, float& m, float& v) {
-  m = adam.keep_mean * m + adam.new_mean * g;
-  v = adam.keep_square * v + adam.new_square * (g * g);
-  w -= adam.rate * m / (std::sqrt(v) * adam.root_scale + adam.epsilon);
-}
-
-struct SgdConstants {
-  float rate;
-  float momentum;
-};
-
-constexpr SgdConstants sgd_constants(const SgdStep& sgd) {
-  return {static_cast<float>(sgd.learning_rate), static_cast<float>(sgd.momentum)};
-}
-
-constexpr void sgd_element(const SgdConstants& sgd, float g, float& w, float& velocity) {
-  velocity = sgd.momentum * velocity + g;
-  w -= sgd.rate * velocity;
 }
 
 /// What one thread does with an item of a flat range of parameters.
@@ -79,7 +33,9 @@ struct AdamRange {
         m(mean),
         v(square) {}
 
-  static constexpr Constants constants(const Step& step) { return adam_constants(step); }
+  static constexpr Constants constants(const Step& step) {
+    return adam_constants(step, power(step.beta1, step.step), power(step.beta2, step.step));
+  }
   constexpr void operator()(std::int64_t item, const Constants& adam) const {
     const std::int64_t at = range.element(item);
     if (!range.is_packet(item)) return adam_element(adam, g[at], w[at], m[at], v[at]);
