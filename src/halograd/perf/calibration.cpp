@@ -10,6 +10,7 @@
 #include "halograd/perf/communication_benchmark.hpp"
 #include "halograd/perf/fit.hpp"
 #include "halograd/perf/operation.hpp"
+#include "halograd/plan/smaller_grid.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -128,8 +129,7 @@ std::int64_t measure_baseline(const Communicator& world, const Network& network,
   MiniBatch batch{.size = grid.data, .samples = std::vector<SampleView>(1)};  // of zeros, in the input slot already
   for (int step = 0; step < 2; ++step) executor.train(batch, step, 0);
   const std::int64_t peak = peak_rss_bytes();
-  std::int64_t counted = plan.arena_bytes + plan.input_bytes() + plan.label_bytes() + plan.message_buffer_bytes() +
-                         plan.parameter_bytes(optimizer_slots(options.optimizer.kind));
+  std::int64_t counted = RankMemory{.optimizer_slots = optimizer_slots(options.optimizer.kind)}.of(plan);
   agree(world, [&] {
     for (const std::int64_t held : Rehearsal(plan, options.device, options.optimizer).held_bytes()) counted += held;
   });

@@ -2,6 +2,7 @@
 
 #include "halograd/core/error.hpp"
 #include "halograd/perf/operation.hpp"
+#include "halograd/plan/smaller_grid.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -254,8 +255,8 @@ PlanCost price(const Plan& plan, const Machine& machine, const PriceOptions& opt
 
 std::int64_t memory_of(const Plan& plan, const Machine& machine, const PriceOptions& options) {
   const MachineSetting& setting = machine.setting_for(plan.grid.size(), options.setting);
-  return setting.baseline_bytes + plan.arena_bytes + options.input_slots * (plan.input_bytes() + plan.label_bytes()) +
-         plan.parameter_bytes(options.optimizer_slots) + plan.message_buffer_bytes() + kernel_bytes(plan, setting);
+  const RankMemory memory{.optimizer_slots = options.optimizer_slots, .input_slots = options.input_slots};
+  return setting.baseline_bytes + memory.of(plan) + kernel_bytes(plan, setting);
 }
 
 }  // namespace halograd

@@ -20,7 +20,7 @@ std::vector<Extent> cuts_into(std::int64_t parts) {
 
 std::optional<std::int64_t> bytes_needed(const Network& network, CompileOptions options, const RankMemory& memory) {
   const Extent parts = options.grid.spatial();
-  options.rank = (parts.d / 2 * parts.h + parts.h / 2) * parts.w + parts.w / 2;
+  options.rank = options.grid.rank({.group = 0, .place = {parts.d / 2, parts.h / 2, parts.w / 2}});
   try {
     return memory.of(compile(network, options));
   } catch (const UsageError&) {
