@@ -158,20 +158,11 @@ struct FacesArgs {
 
 /// What this rank's outputs give to neighbours' activations, from any window.
 template <typename T, int N, bool max>
-struct BackwardFaces {
+struct BackwardFaces : OneStage<BackwardFaces<T, N, max>> {
   using Args = FacesArgs<T>;
-  using Shared = NothingShared;
-  using Thread = PlainThread;
-  static constexpr int threads = block_threads;
   static constexpr int blocks_per_processor = 3;
 
-  template <typename Team>
-  static constexpr void run(Team& team, const Args& args, Shared&) {
-    team.last([&](Thread& me) { run(args, me); });
-  }
-
-private:
-  static constexpr void run(const Args& args, const Thread& me) {
+  static constexpr void run_thread(const Args& args, const PlainThread& me) {
     int side = 0;
     while (me.block >= args.first_block[side + 1]) ++side;
     const Work& work = args.work[side];

@@ -90,22 +90,13 @@ constexpr void write_pooled(const Args& args, std::int32_t n, const Point& out, 
 
 /// Without pooling: each output is made of the voxel of the same index.
 template <typename T, int N>
-struct ForwardPlain {
+struct ForwardPlain : OneStage<ForwardPlain<T, N>> {
   using Args = ForwardArgs<T, Work>;
-  using Shared = NothingShared;
-  using Thread = PlainThread;
-  static constexpr int threads = block_threads;
   static constexpr int blocks_per_processor = N == 8 ? 3 : 4;
   /// Cells loaded before the first is worked on.
   static constexpr int batch = N == 8 ? 3 : 2;
 
-  template <typename Team>
-  static constexpr void run(Team& team, const Args& args, Shared&) {
-    team.last([&](Thread& me) { run(args, me); });
-  }
-
-private:
-  static constexpr void run(const Args& args, const Thread& me) {
+  static constexpr void run_thread(const Args& args, const PlainThread& me) {
     const Work& work = args.work;
     const Share share = share_of(work, me.block);
     const Stand stand = stand_of(work.shape, share.slice, me.thread);
@@ -131,20 +122,11 @@ private:
 
 /// Pooling with any window.
 template <typename T, int N, bool max>
-struct ForwardAny {
+struct ForwardAny : OneStage<ForwardAny<T, N, max>> {
   using Args = ForwardArgs<T, Work>;
-  using Shared = NothingShared;
-  using Thread = PlainThread;
-  static constexpr int threads = block_threads;
   static constexpr int blocks_per_processor = 2;
 
-  template <typename Team>
-  static constexpr void run(Team& team, const Args& args, Shared&) {
-    team.last([&](Thread& me) { run(args, me); });
-  }
-
-private:
-  static constexpr void run(const Args& args, const Thread& me) {
+  static constexpr void run_thread(const Args& args, const PlainThread& me) {
     const Work& work = args.work;
     const Share share = share_of(work, me.block);
     const Stand stand = stand_of(work.shape, share.slice, me.thread);
@@ -172,18 +154,30 @@ private:
 /// Pooling with window 3, stride 2, padding 1 (`kernel` 3) or 2/2/0 (2). A thread goes along d and keeps what two of
 /// its windows share, so that it looks at 18 voxels an output instead of 27. `faced`: some of them are neighbours'.
 template <typename T, int N, int kernel, bool max, bool faced>
-struct ForwardPooled {
+struct ForwardPooled : OneStage<ForwardPooled<T, N, kernel, max, faced>> {
   using Args = ForwardArgs<T, Tiling>;
-  using Shared = NothingShared;
-  using Thread = PlainThread;
-  static constexpr int threads = block_threads;
   static constexpr int blocks_per_processor = 2;
   static constexpr std::int32_t padding = kernel == 3 ? 1 : 0;
   static constexpr std::int32_t plane_places = kernel * kernel;
 
-  template <typename Team>
-  static constexpr void run(Team& team, const Args& args, Shared&) {
-    team.last([&](Thread& me) { run(args, me); });
+  static constexpr void run_thread(const Args& args, const PlainThread& me) {
+    const Run run = run_of(args.work, me.block, me.thread);
+    if (run.first.d >= run.end) return;
+    const Geometry& g = args.geometry;
+    const std::int32_t channel = run.stand.channel;
+    const auto activated = load_activation<N>(g, args.norm, g.per_sample ? run.n : 0, channel);
+    const Footprint foot = footprint_of(g, run.first);
+    Point out = run.first;
+    Result before;
+    if constexpr (kernel == 3) before = plane(args, foot, run.n, 2 * out.d - 1, channel, activated);
+    for (; out.d < run.end; ++out.d) {
+      Result pooled;
+      if constexpr (kernel == 3) pooled.join(before, 0);
+      pooled.join(plane(args, foot, run.n, 2 * out.d, channel, activated), (kernel - 2) * plane_places);
+      before = plane(args, foot, run.n, 2 * out.d + 1, channel, activated);
+      pooled.join(before, (kernel - 1) * plane_places);
+      write_pooled(args, run.n, out, channel, pooled);
+    }
   }
 
 private:
@@ -232,26 +226,6 @@ private:
       }
     }
     return result;
-  }
-
-  static constexpr void run(const Args& args, const Thread& me) {
-    const Run run = run_of(args.work, me.block, me.thread);
-    if (run.first.d >= run.end) return;
-    const Geometry& g = args.geometry;
-    const std::int32_t channel = run.stand.channel;
-    const auto activated = load_activation<N>(g, args.norm, g.per_sample ? run.n : 0, channel);
-    const Footprint foot = footprint_of(g, run.first);
-    Point out = run.first;
-    Result before;
-    if constexpr (kernel == 3) before = plane(args, foot, run.n, 2 * out.d - 1, channel, activated);
-    for (; out.d < run.end; ++out.d) {
-      Result pooled;
-      if constexpr (kernel == 3) pooled.join(before, 0);
-      pooled.join(plane(args, foot, run.n, 2 * out.d, channel, activated), (kernel - 2) * plane_places);
-      before = plane(args, foot, run.n, 2 * out.d + 1, channel, activated);
-      pooled.join(before, (kernel - 1) * plane_places);
-      write_pooled(args, run.n, out, channel, pooled);
-    }
   }
 };
 

@@ -16,6 +16,19 @@ struct PlainThread {
 /// What a block's threads share, where that is nothing.
 struct NothingShared {};
 
+/// A kernel of one stage, whose threads need nothing of each other: each runs Kernel::run_thread(args, me).
+template <typename Kernel>
+struct OneStage {
+  using Shared = NothingShared;
+  using Thread = PlainThread;
+  static constexpr int threads = block_threads;
+
+  template <typename Team, typename Args>
+  static constexpr void run(Team& team, const Args& args, Shared&) {
+    team.last([&](Thread& me) { Kernel::run_thread(args, me); });
+  }
+};
+
 constexpr std::int32_t divided_up(std::int32_t value, std::int32_t by) {
   return (value + by - 1) / by;
 }
