@@ -1,9 +1,7 @@
 #include "halograd/kernels/chain.hpp"
 
 #include "kernels/bf16_support.hpp"
-#include "kernels/chain_support.hpp"
-
-#include <fmt/format.h>
+#include "kernels/placed_chains.hpp"
 
 namespace halograd::test {
 namespace {
@@ -11,16 +9,6 @@ namespace {
 // A chain of bf16 tensors computes what the reference computes in float of the same numbers, each result rounded once.
 
 const DropoutKey dropout_key{random_stream(13, RandomPurpose::dropout, 2, 4), 5};
-
-/// One rank's chain.
-struct RankChain {
-  std::string name;
-  ChainDesc desc;
-};
-
-void PrintTo(const RankChain& chain, std::ostream* out) {
-  *out << chain.name;
-}
 
 /// Work for several threads, and windows with more rows than the kernels take at once.
 std::vector<ChainCase> more_chain_cases() {
@@ -47,28 +35,10 @@ std::vector<ChainCase> more_chain_cases() {
   return {large, large_max, large_plain, five};
 }
 
-/// Every chain on one rank, on every rank of two grids, and with a destination that leaves outputs out.
-std::vector<RankChain> rank_chains() {
-  std::vector<RankChain> result;
+std::vector<PlacedChain> all_chains() {
   std::vector<ChainCase> cases = chain_cases();
   for (const ChainCase& test : more_chain_cases()) cases.push_back(test);
-  for (const ChainCase& test : cases) {
-    result.push_back({test.name, whole_chain(test)});
-    ChainDesc narrow = whole_chain(test);
-    narrow.dst.box = narrow.out;
-    for (int i = 0; i < 3; ++i) narrow.dst.box.hi[i] = std::max<std::int64_t>(1, narrow.out.hi[i] - 1);
-    result.push_back({fmt::format("{}_narrow", test.name), narrow});
-    for (const Extent& grid : {Extent{2, 2, 2}, Extent{3, 1, 2}}) {
-      if (test.extent.d < grid.d) continue;
-      const Partition input = Partition::even(test.extent, grid);
-      if (!halos_fit(input, input.derive(test.window), test.window)) continue;
-      for_each_index(Box::whole(grid), [&](const Index& at) {
-        result.push_back({fmt::format("{}_{}x{}x{}_at_{}{}{}", test.name, grid.d, grid.h, grid.w, at.d, at.h, at.w),
-                          part_chain(test, input, at, 1)});
-      });
-    }
-  }
-  return result;
+  return placed_chains(cases, {{2, 2, 2}, {3, 1, 2}});
 }
 
 /// Numbers in the neighbours' voxels around the box or, `inside`, in the own ones that gradients come home to.
@@ -165,7 +135,7 @@ private:
   std::unique_ptr<Chain> chain_;
 };
 
-class Bf16ChainTest : public testing::TestWithParam<RankChain> {
+class Bf16ChainTest : public testing::TestWithParam<PlacedChain> {
 protected:
   [[nodiscard]] const ChainDesc& desc() const { return GetParam().desc; }
 
@@ -208,11 +178,7 @@ TEST_P(Bf16ChainTest, GradientsAreRoundedOnceAndSumsAreNot) {
   }
 }
 
-std::string rank_chain_name(const testing::TestParamInfo<RankChain>& info) {
-  return info.param.name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, Bf16ChainTest, testing::ValuesIn(rank_chains()), rank_chain_name);
+INSTANTIATE_TEST_SUITE_P(Cases, Bf16ChainTest, testing::ValuesIn(all_chains()), placed_name);
 
 TEST(Bf16Chain, LetsEveryNumberThroughWhereNothingIsDone) {
   ChainDesc desc = whole_chain({.name = "copy", .samples = 1, .channels = 16, .extent = {16, 16, 16}});

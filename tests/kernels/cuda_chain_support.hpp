@@ -1,10 +1,9 @@
 #pragma once
 
 #include "kernels/chain_support.hpp"
+#include "kernels/placed_chains.hpp"
 
 #include "halograd/core/bf16.hpp"
-
-#include <fmt/format.h>
 
 namespace halograd::test {
 
@@ -27,20 +26,6 @@ std::vector<float> as_floats(const std::vector<T>& values) {
   std::vector<float> result;
   for (const T value : values) result.push_back(static_cast<float>(value));
   return result;
-}
-
-/// A chain, and one rank's part of it.
-struct PlacedChain {
-  std::string name;
-  ChainDesc desc;
-};
-
-inline void PrintTo(const PlacedChain& chain, std::ostream* out) {
-  *out << chain.name;
-}
-
-inline std::string placed_name(const testing::TestParamInfo<PlacedChain>& info) {
-  return info.param.name;
 }
 
 /// Chains that fill a block's slices of channels only in part.
@@ -87,28 +72,11 @@ inline std::vector<PlacedChain> large_chains() {
   return {{average.name, whole_chain(average)}, {largest.name, whole_chain(largest)}, {plain.name, whole_chain(plain)}};
 }
 
-/// Every chain on one rank and every rank's part of it on several grids; of some, whose destination leaves outputs out.
+/// On one rank and on every rank of several grids, all chains.
 inline std::vector<PlacedChain> placed_chains() {
   std::vector<ChainCase> cases = chain_cases();
   for (const ChainCase& test : sliced_chain_cases()) cases.push_back(test);
-  std::vector<PlacedChain> result;
-  for (const ChainCase& test : cases) {
-    result.push_back({test.name, whole_chain(test)});
-    ChainDesc narrow = whole_chain(test);
-    narrow.dst.box = narrow.out;
-    for (int i = 0; i < 3; ++i) narrow.dst.box.hi[i] = std::max<std::int64_t>(1, narrow.out.hi[i] - 1);
-    result.push_back({std::string(test.name) + "_narrow", narrow});
-    for (const Extent& grid : {Extent{2, 1, 1}, Extent{1, 2, 2}, Extent{3, 1, 2}, Extent{2, 2, 2}}) {
-      if (test.extent.d < grid.d) continue;
-      const Partition input = Partition::even(test.extent, grid);
-      if (!halos_fit(input, input.derive(test.window), test.window)) continue;
-      for_each_index(Box::whole(grid), [&](const Index& at) {
-        result.push_back({fmt::format("{}_{}x{}x{}_at_{}{}{}", test.name, grid.d, grid.h, grid.w, at.d, at.h, at.w),
-                          part_chain(test, input, at, 1)});
-      });
-    }
-  }
-  return result;
+  return placed_chains(cases, {{2, 1, 1}, {1, 2, 2}, {3, 1, 2}, {2, 2, 2}});
 }
 
 /// Faces with random values, or (of the buffers inside the box) gradients.
