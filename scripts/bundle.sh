@@ -90,9 +90,11 @@ while read -r name file; do
     put "$file" "$bundle/lib" "$name"
   fi
 done <"$work/linked"
-# cuDNN opens these by itself, for kernels that it compiles on the spot.
-if grep -q cublasLt "$bundle/lib/vendor-libraries"; then
-  major="$(sed -n 's/libcublasLt\.so\.\([0-9]*\).*/\1/p' "$bundle/lib/vendor-libraries")"
+# The programs open cuBLASLt by themselves when they need it; cuDNN the rest, for kernels that it compiles on the spot.
+cublas="$(grep -aohm 1 'libcublasLt\.so\.[0-9]*' "$bundle/libexec/halograd" | head -n 1 || true)"
+if [[ -n "$cublas" ]]; then
+  major="${cublas##*.}"
+  grep -q "^$cublas " "$bundle/lib/vendor-libraries" || echo "$cublas needed" >>"$bundle/lib/vendor-libraries"
   printf '%s useful\n' "libnvrtc.so.$major" "libcublas.so.$major" libcuda.so.1 >>"$bundle/lib/vendor-libraries"
 fi
 

@@ -12,20 +12,20 @@ namespace {
 
 struct DestroyPreference {
   void operator()(cublasLtMatmulPreference_t preference) const {
-    static_cast<void>(cublasLtMatmulPreferenceDestroy(preference));
+    static_cast<void>(cublaslt().preference_destroy(preference));
   }
 };
 using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyPreference>;
 
 template <typename T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name, const T& value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof(value)),
+  check(cublaslt().preference_set(preference.get(), name, &value, sizeof(value)),
         "telling cuBLASLt what algorithms may do");
 }
 
 Preference preference(std::uint32_t alignment) {
   cublasLtMatmulPreference_t made = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&made), "asking cuBLASLt for an algorithm");
+  check(cublaslt().preference_create(&made), "asking cuBLASLt for an algorithm");
   Preference result(made);
   set(result, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Matmul::workspace_limit);
   for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -45,7 +45,7 @@ bool is_wide(const void* address) {
 
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw ResourceError("{}: {} ({})", what, cublasLtGetStatusString(status), cublasLtGetStatusName(status));
+  throw ResourceError("{}: {} ({})", what, cublaslt().status_string(status), cublaslt().status_name(status));
 }
 
 std::shared_ptr<cublasLtContext> cublas_handle(const Queue& queue) {
@@ -56,23 +56,24 @@ std::shared_ptr<cublasLtContext> cublas_handle(const Queue& queue) {
   std::weak_ptr<cublasLtContext>& known = handles[device_of(queue)];
   if (auto handle = known.lock()) return handle;
   cublasLtHandle_t made = nullptr;
-  check(cublasLtCreate(&made), "starting cuBLASLt");
-  std::shared_ptr<cublasLtContext> handle(made, [](cublasLtHandle_t old) { static_cast<void>(cublasLtDestroy(old)); });
+  check(cublaslt().create(&made), "starting cuBLASLt");
+  std::shared_ptr<cublasLtContext> handle(made,
+                                          [](cublasLtHandle_t old) { static_cast<void>(cublaslt().destroy(old)); });
   known = handle;
   return handle;
 }
 
 Matmul::Layout Matmul::layout(std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
-                                   static_cast<std::uint64_t>(columns), rows),
+  check(cublaslt().layout_create(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+                                 static_cast<std::uint64_t>(columns), rows),
         "describing a matrix to cuBLASLt");
   return Layout(made);
 }
 
 template <typename T>
 void Matmul::set(cublasLtMatmulDescAttributes_t name, const T& value) {
-  check(cublasLtMatmulDescSetAttribute(operation_.get(), name, &value, sizeof(value)),
+  check(cublaslt().desc_set(operation_.get(), name, &value, sizeof(value)),
         "describing a product of matrices to cuBLASLt");
 }
 
@@ -85,7 +86,7 @@ Matmul::Matmul(const Queue& queue, const MatmulShape& shape, Precision precision
       d_(layout(shape.rows, shape.columns)) {
   cublasLtMatmulDesc_t made = nullptr;
   const cublasComputeType_t compute = precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(cublasLtMatmulDescCreate(&made, compute, CUDA_R_32F), "describing a product of matrices to cuBLASLt");
+  check(cublaslt().desc_create(&made, compute, CUDA_R_32F), "describing a product of matrices to cuBLASLt");
   operation_.reset(made);
   const auto op = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(CUBLASLT_MATMUL_DESC_TRANSA, op(shape.transpose_a));
@@ -102,8 +103,8 @@ cublasLtMatmulHeuristicResult_t Matmul::algorithm(std::uint32_t alignment) {
   }
   cublasLtMatmulHeuristicResult_t result{};
   int count = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), operation_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
-                                       preference(alignment).get(), 1, &result, &count),
+  check(cublaslt().heuristic(handle_.get(), operation_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+                             preference(alignment).get(), 1, &result, &count),
         "asking cuBLASLt for an algorithm");
   if (count == 0) throw ResourceError("cuBLASLt has no algorithm for a dense layer");
   check(result.state, "asking cuBLASLt for an algorithm");
@@ -116,8 +117,8 @@ void Matmul::run(const float* a, const float* b, const float* bias, float* d, vo
   if (bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias));
   const float one = 1;
   const float zero = 0;
-  check(cublasLtMatmul(handle_.get(), operation_.get(), &one, a, a_.get(), b, b_.get(), &zero, d, d_.get(), d, d_.get(),
-                       &chosen.algo, workspace, chosen.workspaceSize, stream_of(queue_)),
+  check(cublaslt().matmul(handle_.get(), operation_.get(), &one, a, a_.get(), b, b_.get(), &zero, d, d_.get(), d,
+                          d_.get(), &chosen.algo, workspace, chosen.workspaceSize, stream_of(queue_)),
         "running a dense layer");
 }
 
@@ -127,7 +128,7 @@ std::int64_t Matmul::workspace_bytes() const {
 
 std::string Matmul::name() const {
   std::int32_t id = -1;
-  check(cublasLtMatmulAlgoConfigGetAttribute(&aligned_.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof(id), nullptr),
+  check(cublaslt().algorithm_get(&aligned_.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof(id), nullptr),
         "asking cuBLASLt for an algorithm's number");
   return fmt::format("cublaslt algorithm {}", id);
 }

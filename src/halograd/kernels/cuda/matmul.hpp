@@ -1,9 +1,8 @@
 #pragma once
 
 #include "halograd/device/queue.hpp"
+#include "halograd/kernels/cuda/cublaslt.hpp"
 #include "halograd/kernels/cuda/dense_shapes.hpp"
-
-#include <cublasLt.h>
 
 #include <cstdint>
 #include <memory>
@@ -34,8 +33,8 @@ public:
 
 private:
   struct Destroy {
-    void operator()(cublasLtMatrixLayout_t layout) const { static_cast<void>(cublasLtMatrixLayoutDestroy(layout)); }
-    void operator()(cublasLtMatmulDesc_t operation) const { static_cast<void>(cublasLtMatmulDescDestroy(operation)); }
+    void operator()(cublasLtMatrixLayout_t layout) const { static_cast<void>(cublaslt().layout_destroy(layout)); }
+    void operator()(cublasLtMatmulDesc_t operation) const { static_cast<void>(cublaslt().desc_destroy(operation)); }
   };
   using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy>;
   using Operation = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy>;

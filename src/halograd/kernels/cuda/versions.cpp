@@ -1,6 +1,7 @@
 #include "halograd/kernels/cuda/versions.hpp"
 
-#include <cublasLt.h>
+#include "halograd/kernels/cuda/cublaslt.hpp"
+
 #include <cudnn.h>
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@ std::string dotted(std::size_t version) {
 }  // namespace
 
 std::string cuda_library_versions() {
-  return fmt::format("cuDNN {}, cuBLASLt {}", dotted(cudnnGetVersion()), dotted(cublasLtGetVersion()));
+  return fmt::format("cuDNN {}, cuBLASLt {}", dotted(cudnnGetVersion()), dotted(cublaslt().get_version()));
 }
 
 }  // namespace halograd::cuda
