@@ -60,7 +60,7 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     queue_ = device.make_queue();
     const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
     require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state",
-                   "take more nodes or a smaller network");
+                   [] { return "take more nodes or a smaller network"; });
     parameters_.emplace(plan, device, queue_);
     parameters_->initialize(options_.seed);
     optimizer_.emplace(device, queue_, options_.optimizer, plan.trainable_elements);
@@ -89,13 +89,14 @@ std::int64_t Executor::available_bytes() const {
 }
 
 /// Ranks that share a device share what it has left. Throws ResourceError with the numbers.
-void Executor::require_memory(std::int64_t bytes, const std::string& what, const std::string& advice) const {
+void Executor::require_memory(std::int64_t bytes, const std::string& what,
+                              const std::function<std::string()>& advice) const {
   const std::int64_t available = available_bytes();
   if (bytes <= available) return;
   throw ResourceError("{} need {} on rank {}, but the {} has {} left for each of its ranks: {}", what,
                       format_bytes(static_cast<double>(bytes)), world_.rank(),
                       options_.device.backend() == Backend::cuda ? options_.device.name() : "node",
-                      format_bytes(static_cast<double>(available)), advice);
+                      format_bytes(static_cast<double>(available)), advice());
 }
 
 /// Which grid would do where a plan does not fit: weights and the like are here already.
@@ -114,9 +115,8 @@ void Executor::reserve(const Plan& plan) {
   const std::int64_t arena = std::max(arena_bytes_, plan.arena_bytes);
   const std::int64_t slot = std::max(slot_bytes_, plan.input_bytes() + plan.label_bytes());
   const std::int64_t more = arena - arena_bytes_ + options_.input_slots * (slot - slot_bytes_);
-  const std::int64_t bytes = more + plan.message_buffer_bytes();
-  require_memory(bytes, fmt::format("activations of a mini-batch of {}", plan.batch),
-                 bytes > available_bytes() ? advice_on(plan) : "");
+  require_memory(more + plan.message_buffer_bytes(), fmt::format("activations of a mini-batch of {}", plan.batch),
+                 [&] { return advice_on(plan); });
   arena_.commit(arena);
   for (const DeviceMemory& memory : input_slots_) memory.commit(plan.input_bytes());
   for (const DeviceMemory& memory : label_slots_) memory.commit(plan.label_bytes());

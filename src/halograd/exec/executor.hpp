@@ -97,7 +97,7 @@ public:
 private:
   BoundPlan& bound(Mode mode, std::int64_t batch);
   std::int64_t available_bytes() const;
-  void require_memory(std::int64_t bytes, const std::string& what, const std::string& advice) const;
+  void require_memory(std::int64_t bytes, const std::string& what, const std::function<std::string()>& advice) const;
   std::string advice_on(const Plan& plan) const;
   void reserve(const Plan& plan);
   StepResult run(Mode mode, const MiniBatch& batch, std::int64_t step, double learning_rate);
