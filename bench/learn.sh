@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# learn.sh: makes 640 synthetic universes, trains a small CosmoFlow on them (a few minutes on two cores) and prints its mean
-# absolute error on held-out universes beside that of predicting the mean. What is done already is not done again.
+# learn.sh [RUN] [OPTION...]: makes 640 synthetic universes, trains a small CosmoFlow on them (a few minutes on two cores)
+# into RUN (default: runs/learn) and prints its mean absolute error on held-out universes beside that of predicting the
+# mean. What is done already is not done again. More options of `halograd train` may follow, as --set train.precision=bf16.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+run=$(realpath -m "${1:-$root/runs/learn}")
+shift $(($# > 0 ? 1 : 0))
+cd "$root"
+halograd=build/bin/halograd
 
 if [[ ! -f data/learn/done ]]; then
-  build/bin/halograd synth cosmoflow --out data/learn --count 640 --width 32 --box 256 --seed 7
+  "$halograd" synth cosmoflow --out data/learn --count 640 --width 32 --box 256 --seed 7
   touch data/learn/done
 fi
-if [[ ! -d runs/learn ]]; then
-  time build/bin/halograd train examples/learn.toml --run-dir runs/learn
+if [[ ! -d $run ]]; then
+  time "$halograd" train examples/learn.toml --run-dir "$run" "$@"
 fi
-build/bin/halograd evaluate examples/learn.toml --checkpoint "$(ls runs/learn/checkpoints/checkpoint_*.h5 | tail -n 1)"
+"$halograd" evaluate "$run/config.toml" --checkpoint "$(ls "$run"/checkpoints/checkpoint_*.h5 | tail -n 1)"

@@ -4,6 +4,8 @@
 A step is forward + loss + backward + Adam (CosmoFlow: dropout on) with the same fixed input. Each round starts
 `halograd bench step` and then a fresh PyTorch process, so that both meet the same noise; the table has every round, the
 medians and the ratio PyTorch / HaloGrad (above 1: HaloGrad is faster). With --sweep it compares PyTorch's own settings.
+With --precision bf16 both compute in bf16 with float32 sums; PyTorch's network has bf16 weights too (`best`: its step is
+the faster) or is run under autocast.
 """
 
 import argparse
@@ -37,6 +39,18 @@ UNET3D_SETTINGS = {
 }
 
 
+BF16 = KEEP_MEMORY | {"ATEN_CPU_CAPABILITY": "avx512"}
+# PyTorch 1.13 does not pool bf16 volumes (autocast does it in float32); `onednn_pool` sends them to oneDNN.
+COSMOFLOW_BF16_SETTINGS = {
+    "installed": ({}, "plain", ("autocast",)),
+    "malloc": (KEEP_MEMORY, "plain", ("autocast",)),
+    "autocast": (BF16, "plain", ("autocast", "onednn_pool")),
+    "best": (BF16, "plain", ("bf16", "onednn_pool")),
+    "best+channels_last": (BF16, "plain", ("bf16", "onednn_pool", "channels_last")),
+    "best+foreach": (BF16, "plain", ("bf16", "onednn_pool", "foreach")),
+}
+
+
 def with_extras(settings):
     """The settings and `best` with one more each."""
     _, tuning, _ = settings["best"]
@@ -50,7 +64,31 @@ def with_extras(settings):
     }
 
 
-SETTINGS = {"cosmoflow": with_extras(COSMOFLOW_SETTINGS), "unet3d": with_extras(UNET3D_SETTINGS)}
+SETTINGS = {
+    ("cosmoflow", "f32"): with_extras(COSMOFLOW_SETTINGS),
+    ("cosmoflow", "bf16"): COSMOFLOW_BF16_SETTINGS,
+    ("unet3d", "f32"): with_extras(UNET3D_SETTINGS),
+}
+
+
+def settings_of(options):
+    return SETTINGS[options.model, options.precision]
+
+
+def pool_with_onednn():
+    """Average pooling of bf16 volumes by oneDNN, which takes them from PyTorch only in its own tensors."""
+    import torch
+    from torch.nn import functional
+
+    plain = functional.avg_pool3d
+
+    def pool(x, *arguments, **named):
+        if x.dtype != torch.bfloat16:
+            return plain(x, *arguments, **named)
+        with torch.autocast("cpu", enabled=False):
+            return plain(x.to_mkldnn(), *arguments, **named).to_dense()
+
+    functional.avg_pool3d = pool
 
 
 def cosmoflow_step(options, tuning):
@@ -88,10 +126,14 @@ def measure_torch(options):
     """Runs in the child: the medians of `options.steps` PyTorch steps after a warm-up."""
     import torch
 
-    _, tuning, extras = SETTINGS[options.model][options.settings]
+    _, tuning, extras = settings_of(options)[options.settings]
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
+    if "onednn_pool" in extras:
+        pool_with_onednn()
     model, x, loss_of = MAKE_STEP[options.model](options, tuning)
+    if "bf16" in extras:
+        model, x = model.to(torch.bfloat16), x.to(torch.bfloat16)
     if "channels_last" in extras:
         model = model.to(memory_format=torch.channels_last_3d)
         x = x.contiguous(memory_format=torch.channels_last_3d)
@@ -102,7 +144,9 @@ def measure_torch(options):
         before = resource.getrusage(resource.RUSAGE_SELF)
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(model(x))
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled="autocast" in extras):
+            outputs = model(x)
+        loss = loss_of(outputs.float())
         forward = time.perf_counter()
         loss.backward()
         backward = time.perf_counter()
@@ -150,15 +194,15 @@ def run_torch(options, settings):
     command = [
         sys.executable, __file__, "--torch-child", "--model", options.model, "--settings", settings, "--width",
         str(options.width), "--batch", str(options.batch), "--steps", str(options.steps), "--warmup",
-        str(options.warmup), "--threads", str(options.threads)
+        str(options.warmup), "--threads", str(options.threads), "--precision", options.precision
     ] + ([] if options.batch_norm else ["--no-batch-norm"])
-    return run_child(command, SETTINGS[options.model][settings][0] | {"OMP_NUM_THREADS": str(options.threads)})
+    return run_child(command, settings_of(options)[settings][0] | {"OMP_NUM_THREADS": str(options.threads)})
 
 
 def run_halograd(options):
     command = [
         options.halograd, "bench", "step", options.model, "--width", str(options.width), "--batch", str(options.batch),
-        "--steps", str(options.steps), "--json"
+        "--steps", str(options.steps), "--precision", options.precision, "--json"
     ] + (["--batch-norm"] if options.model == "cosmoflow" and options.batch_norm else [])
     return run_child(command, {"OMP_NUM_THREADS": str(options.threads)})
 
@@ -194,7 +238,7 @@ def compare(options, peers):
             print(f"round {round_index + 1}: {peer:<22} {runs[peer][-1]['step_seconds'] * 1e3:8.1f} ms", file=sys.stderr)
     report = {
         "model": options.model, "width": options.width, "batch": options.batch, "batch_norm": options.batch_norm,
-        "threads": options.threads, "rounds": runs, "medians": {peer: summarise(results) for peer, results in runs.items()},
+        "precision": options.precision, "threads": options.threads, "rounds": runs, "medians": {peer: summarise(results) for peer, results in runs.items()},
     }
     if "halograd" in runs:
         (other,) = [peer for peer in runs if peer != "halograd"]
@@ -207,7 +251,8 @@ def compare(options, peers):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=SETTINGS, default="cosmoflow")
+    parser.add_argument("--model", choices=MAKE_STEP, default="cosmoflow")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--no-batch-norm", dest="batch_norm", action="store_false", help="CosmoFlow without")
@@ -215,7 +260,7 @@ def parse_arguments():
     parser.add_argument("--warmup", type=int, default=2, help="PyTorch steps before those")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="OpenMP threads of both")
-    parser.add_argument("--settings", default="best", help="PyTorch's settings: " + ", ".join(SETTINGS["cosmoflow"]))
+    parser.add_argument("--settings", default="best", help="PyTorch's settings: " + ", ".join(SETTINGS["cosmoflow", "f32"]))
     parser.add_argument("--halograd", default=str(REPOSITORY / "build/bin/halograd"))
     parser.add_argument("--torch-only", action="store_true")
     parser.add_argument("--sweep", action="store_true", help="compare PyTorch's settings, without HaloGrad")
@@ -224,8 +269,10 @@ def parse_arguments():
     options = parser.parse_args()
     if min(options.steps, options.rounds, options.threads, options.batch) < 1 or options.warmup < 0:
         parser.error("--steps, --rounds, --threads and --batch must be at least 1, --warmup at least 0")
-    if options.settings not in SETTINGS[options.model]:
-        parser.error(f"--settings of {options.model}: {', '.join(SETTINGS[options.model])}")
+    if (options.model, options.precision) not in SETTINGS:
+        parser.error(f"{options.model} has no comparison in {options.precision}")
+    if options.settings not in settings_of(options):
+        parser.error(f"--settings of {options.model} in {options.precision}: {', '.join(settings_of(options))}")
     if options.model == "unet3d" and (options.width < 8 or options.width % 8 != 0 or not options.batch_norm):
         parser.error("--width must be a multiple of 8 for unet3d, which always has batch norm")
     needs_binary = not (options.torch_only or options.sweep or options.torch_child)
@@ -239,7 +286,7 @@ def main():
     if options.torch_child:
         measure_torch(options)
         return
-    settings = SETTINGS[options.model] if options.sweep else (options.settings,)
+    settings = settings_of(options) if options.sweep else (options.settings,)
     peers = {} if options.sweep or options.torch_only else {"halograd": lambda: run_halograd(options)}
     for name in settings:
         peers[f"torch {name}"] = lambda name=name: run_torch(options, name)

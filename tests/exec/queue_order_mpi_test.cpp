@@ -124,16 +124,28 @@ std::vector<QueueCall> labelled(std::vector<QueueCall> calls) {
 
 class QueueOrder : public ::testing::TestWithParam<Transport> {};
 
+/// Convolutions in parts: of the interior before its margins are there, of the rest after.
+int parts_ahead(const Plan& plan) {
+  return static_cast<int>(std::ranges::count_if(
+      plan.steps, [](const Step& step) { return step.kind == StepKind::convolution_forward && step.part > 0; }));
+}
+
+/// With the processor's kernels, and with those that compute convolutions in boxes, as a GPU's do.
 TEST_P(QueueOrder, NoStepTouchesWhatAnotherQueueMayBeUsing) {
   const Communicator world = Communicator::world();
   for (const Case& each : cases()) {
     for (const Extent& parts : grids_for(world.size())) {
-      const ProcessGrid grid = test::grid_of(parts, world.size());
-      const RecordingDevice stand_in;
-      const Listed listed = list_steps(each, world, options_on(stand_in, grid, GetParam()), &stand_in);
-      const auto found = races(listed.plan, labelled(listed.calls));
-      EXPECT_TRUE(found.empty()) << each.name << " " << grid.spatial_name() << ": "
-                                 << fmt::format("{}", fmt::join(found, "\n"));
+      for (const Backend backend : {Backend::cpu, Backend::reference}) {
+        if (backend == Backend::reference && each.name == "cosmoflow") continue;  // slow, and shows nothing more
+        const ProcessGrid grid = test::grid_of(parts, world.size());
+        const RecordingDevice stand_in({.backend = backend});
+        const Listed listed = list_steps(each, world, options_on(stand_in, grid, GetParam()), &stand_in);
+        const auto found = races(listed.plan, labelled(listed.calls));
+        EXPECT_TRUE(found.empty()) << each.name << " " << grid.spatial_name() << " " << backend_name(backend) << ": "
+                                   << fmt::format("{}", fmt::join(found, "\n"));
+        const bool boxes = backend == Backend::reference && parts.volume() > 1 && listed.plan.samples.count > 0;
+        EXPECT_EQ(parts_ahead(listed.plan) > 0, boxes) << each.name << " " << grid.spatial_name();
+      }
     }
   }
 }
@@ -159,23 +171,25 @@ TEST_P(QueueOrder, ComputesWhatTheProcessorComputes) {
 TEST_P(QueueOrder, AMissingWaitIsFound) {
   const Communicator world = Communicator::world();
   if (world.size() == 1) GTEST_SKIP() << "one rank has no messages";
-  const Case each = cases().front();
+  const Case each = cases().back();
   const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
-  const RecordingDevice stand_in;
+  const RecordingDevice stand_in({.backend = Backend::reference});
   const Listed listed = list_steps(each, world, options_on(stand_in, grid, GetParam()), &stand_in);
   if (listed.plan.samples.count == 0) return;  // a rank without samples touches next to nothing
   const std::vector<QueueCall> calls = labelled(listed.calls);
-  std::size_t waits = 0;
-  std::size_t caught = 0;
+  std::vector<std::size_t> waits;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (calls[i].kind != CallKind::wait) continue;
+    if (calls[i].kind == CallKind::wait) waits.push_back(i);
+  }
+  EXPECT_GE(waits.size(), 80U);
+  int tried = 0;
+  int caught = 0;
+  for (std::size_t i = 0; i < waits.size(); i += 5, ++tried) {  // a fifth of them: each takes a while
     std::vector<QueueCall> without = calls;
-    without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
-    ++waits;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(waits[i]));
     if (!races(listed.plan, without).empty()) ++caught;
   }
-  EXPECT_GE(waits, 40U);
-  EXPECT_GE(static_cast<double>(caught), 0.6 * static_cast<double>(waits)) << "of " << waits;
+  EXPECT_GE(caught, 0.6 * tried) << "of " << tried;
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, QueueOrder, ::testing::Values(Transport::nccl, Transport::staged),

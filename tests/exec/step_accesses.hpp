@@ -53,17 +53,38 @@ private:
   std::vector<Access> list_;
 };
 
-inline void convolution(const ConvolutionUnit& unit, StepKind kind, Accesses& of) {
+/// What some of a convolution's outputs read of its input, both in global indices.
+inline Box inputs_of(const ConvolutionUnit& unit, const Conv3dDesc& desc, const Box& outputs) {
+  Box box;
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t first = unit.x.box.lo[i] - desc.pad_lo[i];  // of the window of the first output in y
+    box.lo[i] = first + (outputs.lo[i] - unit.y.box.lo[i]) * desc.stride[i];
+    box.hi[i] = first + (outputs.hi[i] - 1 - unit.y.box.lo[i]) * desc.stride[i] + desc.kernel[i];
+  }
+  return box.intersect(unit.x.box);
+}
+
+inline void convolution(const ConvolutionUnit& unit, const Step& step, Accesses& of) {
+  const StepKind kind = step.kind;
+  const auto* desc = std::get_if<Conv3dDesc>(&unit.desc);
   if (kind == StepKind::convolution_forward) {
-    of.reads(unit.x);
     of.parameter(value_array, unit.weight, false);
-    of.writes(unit.y);
+    if (desc != nullptr && !desc->forward_parts.empty()) {
+      const Index& origin = unit.y.box.lo;
+      const Box outputs =
+          desc->forward_parts[static_cast<std::size_t>(step.part)].relative_to({-origin.d, -origin.h, -origin.w});
+      of.part(unit.x, inputs_of(unit, *desc, outputs), desc->in_channels, false);
+      of.part(unit.y, outputs, desc->out_channels, true);
+      return;
+    }
+    of.reads(unit.x.buffer);
+    of.writes(unit.y.buffer);
   } else if (kind == StepKind::convolution_backward_data) {
-    of.reads(unit.dy);
-    of.writes(unit.dx);
+    of.reads(unit.dy.buffer);
+    of.writes(unit.dx.buffer);
   } else {
-    of.reads(unit.x);
-    of.reads(unit.dy);
+    of.reads(unit.x.buffer);
+    of.reads(unit.dy.buffer);
     of.parameter(gradient_array, unit.weight, true);
   }
 }
@@ -170,7 +191,7 @@ inline std::vector<Access> accesses(const Plan& plan, const Step& step) {
     case StepKind::load_input: of.part(plan.input.tile, plan.input.own, plan.input.shape.channels, true); break;
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
-    case StepKind::convolution_backward_weights: detail::convolution(plan.convolutions[unit], step.kind, of); break;
+    case StepKind::convolution_backward_weights: detail::convolution(plan.convolutions[unit], step, of); break;
     case StepKind::chain_moments:
     case StepKind::running_statistics:
     case StepKind::chain_forward:

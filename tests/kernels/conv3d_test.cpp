@@ -1,5 +1,6 @@
 #include "halograd/kernels/conv3d.hpp"
 
+#include "halograd/core/error.hpp"
 #include "kernels/support.hpp"
 
 #include <fmt/format.h>
@@ -135,6 +136,39 @@ TEST_P(Conv3dTest, NewWeightsReplaceOldOnes) {
   conv->set_weights(new_weights.data());
   conv->forward(x.data(), y.data());
   EXPECT_LT(relative_l2(y, naive_conv(desc, x, new_weights, y).y), 1e-5);
+}
+
+/// The middle and the slabs around it: the bits of the whole, of no inputs but those that the windows cover.
+TEST(ReferenceConv3d, PartsHaveTheBitsOfTheWhole) {
+  Conv3dDesc desc{.samples = 2, .in_channels = 3, .out_channels = 9, .in = {9, 8, 7}, .out = {4, 4, 3}, .pad_lo = {}};
+  desc.kernel = Extent::cube(3);
+  desc.stride = Extent::cube(2);
+  desc.pad_lo = {0, 1, 0};
+  const auto x = random_values(desc.samples * desc.in.volume() * 3, 1);
+  const auto w = random_values(9 * 3 * 27, 2);
+  std::vector<float> y(static_cast<std::size_t>(desc.samples * desc.out.volume() * 9));
+  const auto whole = make_conv3d(Backend::reference, desc);
+  whole->set_weights(w.data());
+  whole->forward(x.data(), y.data());
+
+  desc.forward_parts = {{{1, 0, 0}, {3, 4, 3}}, {{0, 0, 0}, {1, 4, 3}}, {{3, 0, 0}, {4, 4, 3}}};
+  const auto conv = make_conv3d(Backend::reference, desc);
+  conv->set_weights(w.data());
+  std::vector<float> got(y.size(), std::nanf(""));
+  for (std::size_t part = 0; part < desc.forward_parts.size(); ++part) {
+    const Box& box = desc.forward_parts[part];
+    std::vector<float> seen = x;
+    const std::int64_t plane = desc.in.h * desc.in.w * 3;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(x.size()); ++i) {
+      const std::int64_t d = i / plane % desc.in.d;
+      if (d < box.lo.d * 2 || d >= (box.hi.d - 1) * 2 + 3) seen[static_cast<std::size_t>(i)] = std::nanf("");
+    }
+    conv->forward_part(part, seen.data(), got.data());
+  }
+  EXPECT_EQ(got, y);
+  conv->forward(x.data(), got.data());
+  EXPECT_EQ(got, y);
+  EXPECT_THROW(make_conv3d(Backend::cpu, desc), UsageError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Conv3dTest, both_backends(), backend_test_name);

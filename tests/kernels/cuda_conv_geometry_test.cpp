@@ -118,7 +118,7 @@ void expect_whole(const Case& test, std::int64_t pieces) {
   const ConvPart whole = cuda::whole_part(desc);
   const std::vector<float> packed = test.packed_weights();
   const float nan = std::nanf("");
-  const std::string name = fmt::format("{} in {}", describe(cuda::ConvPass::forward, desc), pieces);
+  const std::string name = fmt::format("{} in {}", describe(cuda::ConvPass::forward, whole), pieces);
   std::vector<float> got_y(y.size(), nan);
   std::vector<float> got_dw(dw.size(), 0);
   for (const ConvPart& part : cuda::cut(whole, pieces, false)) {
@@ -177,6 +177,59 @@ TEST(CudaConvGeometry, PartsGiveTheWholeOnRandomShapes) {
   EXPECT_GT(cropped, 30);
 }
 
+Box random_box(Dice& dice, const Extent& extent) {
+  Box box;
+  for (int i = 0; i < 3; ++i) {
+    box.lo[i] = dice.between(0, extent[i] - 1);
+    box.hi[i] = dice.between(box.lo[i] + 1, extent[i]);
+  }
+  return box;
+}
+
+/// A box and the slabs around it.
+std::vector<Box> box_and_shell(const Box& box, const Extent& extent) {
+  std::vector<Box> boxes;
+  Box rest = Box::whole(extent);
+  for (int i = 0; i < 3; ++i) {
+    Box slab = rest;
+    slab.hi[i] = box.lo[i];
+    if (!slab.empty()) boxes.push_back(slab);
+    slab = rest;
+    slab.lo[i] = box.hi[i];
+    if (!slab.empty()) boxes.push_back(slab);
+    rest.lo[i] = box.lo[i];
+    rest.hi[i] = box.hi[i];
+  }
+  boxes.push_back(rest);
+  return boxes;
+}
+
+/// Outputs cut at random in every dimension, each box into pieces: together they are the whole, each output once.
+TEST(CudaConvGeometry, BoxesTogetherAreTheWhole) {
+  Dice dice(13);
+  for (int cases = 0; cases < 150;) {
+    const auto desc = random_case(dice);
+    if (!desc) continue;
+    ++cases;
+    const Case test(*desc, static_cast<std::uint64_t>(cases));
+    const auto reference = make_conv3d(Backend::reference, *desc);
+    std::vector<float> y(test.dy.size());
+    reference->set_weights(test.w.data());
+    reference->forward(test.x.data(), y.data());
+    const std::vector<float> packed = test.packed_weights();
+    std::vector<float> got(y.size(), std::nanf(""));
+    for (const Box& box : box_and_shell(random_box(dice, desc->out), desc->out)) {
+      for (const ConvPart& part : cuda::cut(outputs_of(cuda::whole_part(*desc), box), dice.between(1, 4), false)) {
+        clear(part.y(), part.y_offset, got);
+        for_each_product(part, [&](std::size_t in, std::size_t out, std::size_t weight) {
+          got[out] += test.x[in] * packed[weight];
+        });
+      }
+    }
+    ASSERT_EQ(got, y) << describe(cuda::ConvPass::forward, cuda::whole_part(*desc));
+  }
+}
+
 TEST(CudaConvGeometry, PartsAreWhatTheLibraryTakes) {
   Dice dice(12);
   for (int cases = 0; cases < 2000;) {
@@ -184,7 +237,9 @@ TEST(CudaConvGeometry, PartsAreWhatTheLibraryTakes) {
     if (!desc) continue;
     ++cases;
     for (const bool by_input : {false, true}) {
-      for (const ConvPart& part : cuda::cut(cuda::whole_part(*desc), dice.between(1, 12), by_input)) {
+      ConvPart whole = cuda::whole_part(*desc);
+      if (!by_input) whole = outputs_of(whole, random_box(dice, desc->out));
+      for (const ConvPart& part : cuda::cut(whole, dice.between(1, 12), by_input)) {
         const Conv3dDesc& d = part.desc;
         for (int i = 0; i < 3; ++i) {
           const std::int64_t lo = d.pad_lo[i];

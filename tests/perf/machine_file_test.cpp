@@ -21,6 +21,7 @@ using test::message_of;
 Machine full_machine() {
   Machine machine{.name = "cluster \"ä\"",
                   .description = {{"processor", "made up"}, {"cores", "2 × 8"}},
+                  .backend = Backend::cuda,
                   .node_memory_bytes = 1'234'567'890'123,
                   .rank_memory_bytes = 98'765'432'101};
   MachineSetting one{.ranks_on_node = 1, .threads = 8, .overlap = 1.0 / 3, .baseline_bytes = 123'456'789};
@@ -48,6 +49,7 @@ Machine full_machine() {
 void expect_same(const Machine& actual, const Machine& expected) {
   EXPECT_EQ(actual.name, expected.name);
   EXPECT_EQ(actual.description, expected.description);
+  EXPECT_EQ(actual.backend, expected.backend);
   EXPECT_EQ(actual.node_memory_bytes, expected.node_memory_bytes);
   EXPECT_EQ(actual.rank_memory_bytes, expected.rank_memory_bytes);
   ASSERT_EQ(actual.settings.size(), expected.settings.size());
@@ -152,8 +154,8 @@ std::string refusal_with(const std::string& pointer, const Json& value) {
 /// Whether the file may do without it: what belongs to a rate, a measured kernel or a description, and lists.
 bool is_optional(const Figure& figure, const Json& json) {
   static const std::set<std::string> optional{
-      "description", "rank_memory_bytes", "measured",   "link",  "reduction", "network", "network_reduction",
-      "error",       "channel_tile",      "held_bytes", "flops", "bytes"};
+      "description",       "device", "rank_memory_bytes", "measured",   "link",  "reduction", "network",
+      "network_reduction", "error",  "channel_tile",      "held_bytes", "flops", "bytes"};
   if (optional.contains(figure.key)) return true;
   const auto parent = Json::json_pointer(figure.pointer).parent_pointer();
   if (json[parent].is_array()) return true;  // a range or setting fewer

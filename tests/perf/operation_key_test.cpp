@@ -136,6 +136,10 @@ std::vector<Change> changes_of_convolutions() {
              conv(p).pad_lo = {1, 1, 0};
            }},
           {"direct", kind, [](Plan& p) { conv(p).direct = true; }},
+          {"parts", kind,
+           [](Plan& p) {
+             conv(p).forward_parts = {{{0, 0, 0}, {3, 8, 8}}};
+           }},
           {"transposed", kind, [](Plan& p) {
              const Conv3dDesc desc = conv(p);
              p.convolutions[0].desc = Deconv3dDesc{.samples = desc.samples,

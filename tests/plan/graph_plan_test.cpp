@@ -28,10 +28,10 @@ TEST(GraphPlan, ASkipIsWrittenStraightIntoItsPlaceInTheJoin) {
   const Plan plan = compile_unet(32, {}, 0);
   const ConvolutionUnit& conv13 = named(plan.convolutions, "conv13");
   const ChainUnit& skip = named(plan.chains, "bn2+relu2");
-  EXPECT_EQ(skip.dst.buffer, conv13.x);
+  EXPECT_EQ(skip.dst.buffer, conv13.x.buffer);
   EXPECT_EQ(skip.dst.pitch, 192);
   EXPECT_EQ(skip.dst.offset, 128);  // behind the deconvolution's channels
-  EXPECT_EQ(skip.dout.buffer, conv13.dx);
+  EXPECT_EQ(skip.dout.buffer, conv13.dx.buffer);
   EXPECT_EQ(skip.dout.offset, 128);
   // The pool reads it there, and adds its gradient to what conv13 has left.
   const ChainUnit& pool = named(plan.chains, "pool1");
@@ -40,7 +40,7 @@ TEST(GraphPlan, ASkipIsWrittenStraightIntoItsPlaceInTheJoin) {
   EXPECT_TRUE(pool.desc.accumulate);
   // The deconvolution's output, dense, is copied; there are no other copies.
   ASSERT_EQ(plan.copies.size(), 6U);
-  EXPECT_EQ(plan.copies[2].to.buffer, conv13.x);
+  EXPECT_EQ(plan.copies[2].to.buffer, conv13.x.buffer);
   EXPECT_EQ(plan.copies[2].to.offset, 0);
   EXPECT_EQ(plan.copies[2].channels, 128);
 }
@@ -106,8 +106,8 @@ TEST(GraphPlan, WhatNothingLearnsFromHasNoBackwardPass) {
   net.add("conv2", Convolution{2});
   net.add("loss", SegmentationLoss{});
   const Plan plan = compile(net, {.grid = {1, 2, 1, 1}, .rank = 1});
-  EXPECT_EQ(named(plan.convolutions, "conv1").dx, no_buffer);  // it reads a copy of the input
-  EXPECT_GE(named(plan.convolutions, "conv2").dx, 0);
+  EXPECT_EQ(named(plan.convolutions, "conv1").dx.buffer, no_buffer);  // it reads a copy of the input
+  EXPECT_GE(named(plan.convolutions, "conv2").dx.buffer, 0);
   EXPECT_EQ(std::ranges::count(plan.exchanges, std::string("conv1 gradient return"), &ExchangePlan::name), 0);
 }
 

@@ -1,6 +1,7 @@
 #include "halograd/plan/plan.hpp"
 
 #include "halograd/models/cosmoflow.hpp"
+#include "halograd/models/unet3d.hpp"
 #include "halograd/plan/compiler.hpp"
 #include "plan/support.hpp"
 
@@ -40,6 +41,49 @@ TEST(Plan, HalosTravelWhileTheInteriorIsComputed) {
   EXPECT_LT(start, interior);
   EXPECT_LT(interior, wait);
   EXPECT_LT(wait, convolution);
+}
+
+/// Where kernels take boxes, outputs that need no margins are computed before those are awaited.
+TEST(Plan, AConvolutionBeginsWithWhatItHas) {
+  CompileOptions options{.grid = {1, 2, 2, 1}, .rank = 0, .traits = {.convolves_boxes = true}};
+  const Plan plan = compile(cosmoflow({.width = 128}), options);
+  const auto parts_of = [](const Plan& of, std::size_t i) {
+    return std::get<Conv3dDesc>(of.convolutions[i].desc).forward_parts;
+  };
+  const std::vector<Box> conv1 = parts_of(plan, 0);  // 64x64x128 voxels of 65x65x128
+  ASSERT_EQ(conv1.size(), 3U);
+  EXPECT_EQ(conv1[0], (Box{{0, 0, 0}, {63, 63, 128}}));
+  EXPECT_EQ(conv1[1], (Box{{63, 0, 0}, {64, 64, 128}}));
+  EXPECT_EQ(conv1[2], (Box{{0, 63, 0}, {63, 64, 128}}));
+  const int halo = test::exchange_named(plan, "conv1 halo");
+  const int wait = test::find(plan, StepKind::exchange_wait, halo);
+  EXPECT_LT(test::find(plan, StepKind::exchange_start, halo), test::find(plan, StepKind::convolution_forward, 0, 0));
+  EXPECT_LT(test::find(plan, StepKind::convolution_forward, 0, 0), wait);
+  EXPECT_LT(wait, test::find(plan, StepKind::convolution_forward, 0, 1));
+  EXPECT_LT(wait, test::find(plan, StepKind::convolution_forward, 0, 2));
+  double flops = 0;
+  for (const Step& step : plan.steps) {
+    if (step.kind == StepKind::convolution_forward && step.unit == 0) flops += step.flops;
+  }
+  EXPECT_DOUBLE_EQ(flops, plan.convolutions[0].forward_flops);
+  // The next ones' margins fly while the chain before them computes its interior.
+  for (std::size_t i = 1; i < plan.convolutions.size(); ++i)
+    EXPECT_TRUE(parts_of(plan, i).empty()) << plan.convolutions[i].name;
+  // oneDNN takes dense buffers only.
+  options.traits = {};
+  EXPECT_TRUE(parts_of(compile(cosmoflow({.width = 128}), options), 0).empty());
+}
+
+/// Behind a deconvolution, which computes all at once, nothing else covers the flight of margins.
+TEST(Plan, AConvolutionBehindAJoinBeginsWithWhatItHas) {
+  const Plan plan = compile(unet3d({.width = 64}), {.grid = {1, 2, 1, 1}, .traits = {.convolves_boxes = true}});
+  for (const ConvolutionUnit& unit : plan.convolutions) {
+    const auto* desc = std::get_if<Conv3dDesc>(&unit.desc);
+    if (desc == nullptr) continue;
+    const bool expected =
+        unit.name == "conv1" || unit.name == "conv9" || unit.name == "conv11" || unit.name == "conv13";
+    EXPECT_EQ(desc->forward_parts.size(), expected ? 2U : 0U) << unit.name;
+  }
 }
 
 TEST(Plan, FacesForPoolingTravelWhileMomentsAreTaken) {

@@ -162,7 +162,7 @@ public:
   [[nodiscard]] std::string name() const override { return "stand-in"; }
   [[nodiscard]] std::string id() const override { return state_->options().id; }
   Queue make_queue(Priority) override {
-    return {Backend::cpu, std::make_shared<RecordingQueue>(state_, state_->next(state_->queues))};
+    return {state_->options().backend, std::make_shared<RecordingQueue>(state_, state_->next(state_->queues))};
   }
   DeviceMemory reserve(std::int64_t capacity) override { return make(capacity, MemoryKind::device); }
   DeviceMemory allocate(std::int64_t bytes) override { return make(bytes, MemoryKind::device); }
@@ -240,7 +240,7 @@ const char* name_of(CallKind kind) {
 RecordingDevice::RecordingDevice(RecordingOptions options) : state_(std::make_shared<State>(std::move(options))) {}
 
 Device RecordingDevice::device() const {
-  return {Backend::cpu, std::make_shared<StandIn>(state_)};
+  return {state_->options().backend, std::make_shared<StandIn>(state_)};
 }
 
 std::vector<QueueCall> RecordingDevice::calls() const {

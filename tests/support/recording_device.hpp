@@ -50,10 +50,11 @@ struct RecordingOptions {
   std::string id = "stand-in";
   /// Whether its queues say that they record work. It is done at once all the same, and launching a graph does nothing.
   bool can_record = false;
+  Backend backend = Backend::cpu;  ///< or reference: whose kernels run on it
 };
 
 /// A device for tests that is no device: its memory is the host's, its queues do at once what they are asked for and
-/// write it into one list, and kernels on them are those of the backend `cpu`. But its queues do not claim to work at
+/// write it into one list, and kernels on them are the processor's. But its queues do not claim to work at
 /// once (Queue::works_at_once), so that whoever uses it orders work by events as on a GPU. Of value here, copied by
 /// reference.
 class RecordingDevice {

@@ -74,7 +74,7 @@ std::optional<std::string> refusal(const Subject& subject) {
   try {
     const Network network = build_network(subject.config.model);
     for (const std::int64_t rank : telling_ranks(subject.grid)) {
-      static_cast<void>(plan_for(network, subject.grid, rank, plan_request(subject.config)));
+      static_cast<void>(plan_for(network, subject.grid, rank, plan_request(subject.config), Backend::cpu));
     }
     return std::nullopt;
   } catch (const UsageError& error) {
@@ -115,7 +115,7 @@ void measure(const Communicator& world, const Subject& subject, const Calibratio
              MachineSetting& setting) {
   const Network network = build_network(subject.config.model);
   const PlanRequest request = plan_request(subject.config);
-  const auto plan_of = [&](std::int64_t rank) { return plan_for(network, subject.grid, rank, request); };
+  const auto plan_of = [&](std::int64_t rank) { return plan_for(network, subject.grid, rank, request, Backend::cpu); };
   if (subject.grid.size() == world.size()) {
     std::vector<Plan> plans;
     for (std::int64_t rank = 0; rank < world.size(); ++rank) plans.push_back(plan_of(rank));

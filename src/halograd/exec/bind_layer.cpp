@@ -9,13 +9,14 @@ BoundPlan::Task BoundPlan::bind_convolution(const Step& step) {
   switch (step.kind) {
     case StepKind::convolution_forward: {
       const ConvolutionUnit& u = plan_.convolutions[unit];
-      return [this, unit, &u, weight = to_.parameters->device_value(u.weight)] {
+      const auto part = static_cast<std::size_t>(step.part);
+      return [this, unit, part, &u, weight = to_.parameters->device_value(u.weight)] {
         PackedConvolution& convolution = convolutions_[unit];
         if (convolution.version != to_.parameters->version()) {
           convolution.kernel->set_weights(weight);
           convolution.version = to_.parameters->version();
         }
-        convolution.kernel->forward(address(u.x), address(u.y));
+        convolution.kernel->forward_part(part, address(u.x), address(u.y));
       };
     }
     case StepKind::convolution_backward_data: {

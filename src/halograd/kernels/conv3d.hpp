@@ -2,7 +2,7 @@
 
 #include "halograd/core/types.hpp"
 #include "halograd/device/queue.hpp"
-#include "halograd/tensor/shape.hpp"
+#include "halograd/tensor/box.hpp"
 
 #include <memory>
 #include <string>
@@ -27,6 +27,9 @@ struct Conv3dDesc {
   Precision precision = Precision::f32;  ///< x, y and their gradients are kept in its activation_type
   bool direct = false;     ///< one algorithm however few voxels a rank has, so that outputs round alike on all grids
   bool backwards = false;  ///< serves a deconvolution: backward_data and forward, and their conditions, swap roles
+  /// Boxes of outputs, together all of them, each once, that forward_part() computes by itself: those that need no
+  /// margins while these are on their way, then the others. None where the backend takes no boxes (KernelTraits).
+  std::vector<Box> forward_parts{};
 
   [[nodiscard]] bool calls_forward() const { return !backwards || (training && input_gradient); }
   [[nodiscard]] bool calls_backward_data() const { return backwards || (training && input_gradient); }
@@ -46,6 +49,8 @@ public:
   /// Takes new weights, which stay readable until the next call; call after each update, before the next run.
   virtual void set_weights(const float* w) = 0;
   virtual void forward(const void* x, void* y) = 0;
+  /// The outputs in forward_parts[part]; reads of x only what their windows cover. Without parts, 0 is all outputs.
+  virtual void forward_part(std::size_t part, const void* x, void* y);
   /// dx: [N,D,H,W,I] of `in`, margins included: there it holds what this rank adds to its neighbours' gradients.
   virtual void backward_data(const void* dy, void* dx) = 0;
   virtual void backward_weights(const void* x, const void* dy, float* dw) = 0;
@@ -55,8 +60,12 @@ public:
   [[nodiscard]] virtual std::vector<std::string> implementations() const = 0;
 };
 
-/// Throws ResourceError where the backend has no fast implementation or memory runs out, UsageError for a precision
-/// that it has not.
+inline void Conv3d::forward_part(std::size_t /*part*/, const void* x, void* y) {
+  forward(x, y);
+}
+
+/// Throws ResourceError where the backend has no fast implementation or memory runs out, UsageError for a precision or
+/// parts that it does not take.
 std::unique_ptr<Conv3d> make_conv3d(const Queue& queue, const Conv3dDesc& desc);
 
 }  // namespace halograd

@@ -85,7 +85,7 @@ Samples samples_of(const Plan& plan, const std::vector<std::vector<double>>& run
     MeasuredKernel& sample = samples[key];
     sample.flops = operation.flops;
     sample.bytes = operation.bytes;
-    if (step.kind == StepKind::convolution_forward) {
+    if (step.kind == StepKind::convolution_forward && step.part == 0) {
       // The same pass may belong to kernels that hold more or less: those of a first layer have no pass to the input.
       sample.held_bytes = std::max(sample.held_bytes, held_bytes[static_cast<std::size_t>(step.unit)]);
     }

@@ -234,7 +234,7 @@ PlanCost Walk::run() {
 std::int64_t kernel_bytes(const Plan& plan, const MachineSetting& setting) {
   std::int64_t bytes = 0;
   for (const Step& step : plan.steps) {
-    if (step.kind != StepKind::convolution_forward) continue;
+    if (step.kind != StepKind::convolution_forward || step.part != 0) continue;  // a kernel's parts share them
     const auto known = setting.measured.find(operation_key(plan, step).whole);
     if (known != setting.measured.end()) bytes += known->second.held_bytes;
   }

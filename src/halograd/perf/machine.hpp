@@ -1,5 +1,7 @@
 #pragma once
 
+#include "halograd/device/backend.hpp"
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
@@ -79,6 +81,7 @@ struct SettingChoice {
 struct Machine {
   std::string name;
   std::map<std::string, std::string> description;  ///< processor, cores, libraries; or where figures come from
+  Backend backend = Backend::cpu;                  ///< whose kernels its figures are of: plans are compiled for it
   std::int64_t node_memory_bytes = 0;              ///< for all ranks of a node
   std::int64_t rank_memory_bytes = 0;              ///< of a rank's own device; 0: ranks share the node's
   std::vector<MachineSetting> settings;            ///< ascending ranks_on_node, then threads

@@ -238,15 +238,24 @@ Json to_json(const MachineSetting& setting) {
   return json;
 }
 
+Backend read_backend(const Reader& value) {
+  const std::string name = value.text();
+  for (const Backend backend : {Backend::cpu, Backend::cuda}) {
+    if (name == backend_name(backend)) return backend;
+  }
+  throw UsageError("device is \"{}\"; it must be \"cpu\" or \"cuda\"", name);
+}
+
 }  // namespace
 
 Machine machine_from_json(const Json& json) {
   const Reader file(json, "");
-  file.allow({"format", "version", "name", "description", "node_memory_bytes", "rank_memory_bytes", "settings",
-              "network", "network_reduction"});
+  file.allow({"format", "version", "name", "description", "device", "node_memory_bytes", "rank_memory_bytes",
+              "settings", "network", "network_reduction"});
   if (file.at("format").text() != format_name) throw UsageError("format must be \"{}\"", format_name);
   if (file.at("version").integer(1) != format_version) throw UsageError("version must be {}", format_version);
   Machine machine{.name = file.at("name").text(), .node_memory_bytes = file.at("node_memory_bytes").integer(1)};
+  if (file.has("device")) machine.backend = read_backend(file.at("device"));
   if (file.has("rank_memory_bytes")) machine.rank_memory_bytes = file.at("rank_memory_bytes").integer(1);
   if (file.has("description")) {
     file.at("description").each_entry([&](const std::string& key, const Reader& value) {
@@ -263,6 +272,7 @@ Json to_json(const Machine& machine) {
   Json json{{"format", format_name}, {"version", format_version}, {"name", machine.name}};
   json["description"] = Json::object();
   for (const auto& [key, value] : machine.description) json["description"][key] = value;
+  if (machine.backend != Backend::cpu) json["device"] = backend_name(machine.backend);
   json["node_memory_bytes"] = machine.node_memory_bytes;
   if (machine.rank_memory_bytes > 0) json["rank_memory_bytes"] = machine.rank_memory_bytes;
   json["settings"] = Json::array();

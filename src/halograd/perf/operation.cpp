@@ -43,8 +43,8 @@ struct OperationText {
   std::string extents;
 };
 
-OperationText convolution_text(const ConvolutionUnit& unit) {
-  return std::visit(
+OperationText convolution_text(const ConvolutionUnit& unit, const Step& step) {
+  OperationText of = std::visit(
       [](const auto& desc) {
         return OperationText{
             fmt::format("c{}-{} k{} s{}{}{}", desc.in_channels, desc.out_channels, text(desc.kernel), text(desc.stride),
@@ -52,6 +52,11 @@ OperationText convolution_text(const ConvolutionUnit& unit) {
             fmt::format("n{} {}-{} p{}", desc.samples, text(desc.in), text(desc.out), text(desc.pad_lo))};
       },
       unit.desc);
+  const auto* const desc = std::get_if<Conv3dDesc>(&unit.desc);
+  if (step.kind == StepKind::convolution_forward && desc != nullptr && !desc->forward_parts.empty()) {
+    of.extents += " part " + text(desc->forward_parts[static_cast<std::size_t>(step.part)].extent());
+  }
+  return of;
 }
 
 /// The text is the same for all passes of a chain; the part of the volume is added. Faces are what its backward pass
@@ -101,7 +106,7 @@ OperationText shape_text(const Plan& plan, const Step& step) {
                           text(plan.input.tile.box.extent()))};
     case StepKind::convolution_forward:
     case StepKind::convolution_backward_data:
-    case StepKind::convolution_backward_weights: return convolution_text(unit_of(plan.convolutions, step));
+    case StepKind::convolution_backward_weights: return convolution_text(unit_of(plan.convolutions, step), step);
     case StepKind::chain_moments:
     case StepKind::running_statistics:
     case StepKind::chain_forward:

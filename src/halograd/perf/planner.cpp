@@ -22,7 +22,7 @@ std::int64_t memory_of_grid(const Network& network, const Machine& machine, cons
                             const PlanRequest& request) {
   std::int64_t most = 0;
   for (const std::int64_t rank : telling_ranks(grid)) {
-    most = std::max(most, memory_of(plan_for(network, grid, rank, request), machine, request.price));
+    most = std::max(most, memory_of(plan_for(network, grid, rank, request, machine.backend), machine, request.price));
   }
   return most;
 }
@@ -45,7 +45,8 @@ std::optional<GridMemory> least_memory(const Network& network, const Machine& ma
 
 }  // namespace
 
-Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank, const PlanRequest& request) {
+Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank, const PlanRequest& request,
+              Backend backend) {
   return compile(network, {.grid = grid,
                            .rank = rank,
                            .batch = request.batch,
@@ -53,7 +54,7 @@ Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank
                            .precision = request.precision,
                            .direct_convolutions = request.direct_convolutions,
                            .input_partition = {},
-                           .traits = {}});
+                           .traits = kernel_traits(backend)});
 }
 
 std::set<std::int64_t> telling_ranks(const ProcessGrid& grid) {
@@ -81,7 +82,7 @@ GridPrice price_grid(const Network& network, const Machine& machine, const Proce
                      const PlanRequest& request) {
   GridPrice result{.grid = grid};
   for (const std::int64_t rank : telling_ranks(grid)) {
-    PlanCost cost = price(plan_for(network, grid, rank, request), machine, request.price);
+    PlanCost cost = price(plan_for(network, grid, rank, request, machine.backend), machine, request.price);
     const std::int64_t memory = std::max(cost.memory_bytes, result.cost.memory_bytes);
     if (cost.step.seconds() >= result.cost.step.seconds()) result.cost = std::move(cost);
     result.cost.memory_bytes = memory;

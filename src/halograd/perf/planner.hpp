@@ -20,8 +20,9 @@ struct PlanRequest {
   PriceOptions price;
 };
 
-/// The plan of one rank of a grid.
-Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank, const PlanRequest& request);
+/// The plan of one rank of a grid, for the kernels of `backend`.
+Plan plan_for(const Network& network, const ProcessGrid& grid, std::int64_t rank, const PlanRequest& request,
+              Backend backend);
 
 /// Of a group's ranks those that differ most: at one corner, in the middle, at the other corner.
 std::set<std::int64_t> telling_ranks(const ProcessGrid& grid);

@@ -54,11 +54,11 @@ void Compiler::backward_convolution(std::size_t stage) {
   if (idle()) return;
   const ConvolutionUnit& unit = plan_.convolutions[static_cast<std::size_t>(at.unit)];
   int home = -1;
-  if (unit.dx >= 0) {
+  if (unit.dx.buffer >= 0) {
     emit({.kind = StepKind::convolution_backward_data,
           .unit = at.unit,
           .phase = Phase::backward,
-          .touches = {unit.dy, unit.dx},
+          .touches = {unit.dy.buffer, unit.dx.buffer},
           .flops = unit.forward_flops,
           .bytes = unit.bytes});
     home = return_margins(stage);
@@ -67,7 +67,7 @@ void Compiler::backward_convolution(std::size_t stage) {
     emit({.kind = StepKind::convolution_backward_weights,
           .unit = at.unit,
           .phase = Phase::backward,
-          .touches = {unit.x, unit.dy},
+          .touches = {unit.x.buffer, unit.dy.buffer},
           .flops = unit.forward_flops,
           .bytes = unit.bytes});
   }

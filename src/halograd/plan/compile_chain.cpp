@@ -154,7 +154,10 @@ void Compiler::emit_chain(std::size_t stage) {
   if (!split.interior.empty()) unit.forward_parts.push_back(split.interior);
   for (std::size_t part = 0; part < split.shell.size(); ++part) emit_chain_part(stage, unit, part);
   publish(static_cast<StageId>(stage));
-  if (!split.interior.empty()) emit_chain_part(stage, unit, split.shell.size());
+  if (!split.interior.empty()) {
+    emit_chain_part(stage, unit, split.shell.size());
+    output_of(stage).covered = true;
+  }
   plan_.chains.push_back(std::move(unit));
 }
 

@@ -1,4 +1,5 @@
 #include "halograd/plan/compiler_state.hpp"
+#include "halograd/plan/convolution_parts.hpp"
 
 namespace halograd {
 namespace {
@@ -12,7 +13,7 @@ double bytes_of(const Tile& tile, std::int64_t samples, std::int64_t channels) {
 void Compiler::emit_forward() {
   emit_input();
   for (std::size_t i = 0; i < stages_.size(); ++i) {
-    await(i);
+    if (stages_[i].stage().kind != StageKind::convolution) await(i);  // those may begin with what is there
     switch (stages_[i].stage().kind) {
       case StageKind::convolution: emit_convolution(i); break;
       case StageKind::chain: emit_chain(i); break;
@@ -48,20 +49,39 @@ void Compiler::publish(StageId id) {
       {name, plan_.samples.count, at.shape.channels, fill_phases(taker.margins, at.home), at.type}, Phase::forward);
 }
 
-/// Waits for what stage i reads: margins where it takes them, own voxels only where they come from elsewhere.
-void Compiler::await(std::size_t i) {
-  const Stage& stage = stages_[i].stage();
-  for (const StageId input : stage.inputs) await_tensor(input, tensor(input).taker == static_cast<StageId>(i));
+/// The tensor itself, or those that lie side by side in it.
+std::vector<StageId> Compiler::tensors_in(StageId id) const {
+  if (id == network_input || state(id).stage().kind != StageKind::concatenation) return {id};
+  std::vector<StageId> all;
+  for (const StageId joined : state(id).stage().inputs) {
+    const std::vector<StageId> more = tensors_in(joined);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
 }
 
-void Compiler::await_tensor(StageId id, bool margins) {
-  Tensor& at = tensor(id);
-  if (at.arrival >= 0 && (margins || at.arrives_whole)) {
-    wait_exchange(at.arrival, Phase::forward);
-    at.arrival = -1;
+/// Waits for what stage i reads: margins where it takes them, own voxels only where they come from elsewhere.
+void Compiler::await(std::size_t i) {
+  for (const StageId input : stages_[i].stage().inputs) {
+    const bool margins = tensor(input).taker == static_cast<StageId>(i);
+    for (const StageId id : tensors_in(input)) {
+      Tensor& at = tensor(id);
+      if (at.arrival < 0 || (!margins && !at.arrives_whole)) continue;
+      wait_exchange(at.arrival, Phase::forward);
+      at.arrival = -1;
+    }
   }
-  if (id == network_input || state(id).stage().kind != StageKind::concatenation) return;
-  for (const StageId joined : state(id).stage().inputs) await_tensor(joined, margins);
+}
+
+/// Whether a convolution waits for margins only, own voxels being there, and nothing else is computed meanwhile.
+bool Compiler::awaits_margins_only(std::size_t convolution) const {
+  bool awaits = false;
+  for (const StageId id : tensors_in(stages_[convolution].stage().inputs.front())) {
+    const Tensor& at = tensor(id);
+    if (at.arrival >= 0 && at.arrives_whole) return false;
+    awaits = awaits || (at.arrival >= 0 && !at.covered);
+  }
+  return awaits;
 }
 
 void Compiler::copy_region(const std::string& name, std::int64_t channels, const Tile& from, const Tile& to,
@@ -103,22 +123,40 @@ void Compiler::emit_convolution(std::size_t stage) {
     unit.desc = desc;
   };
   window.transposed ? describe(Deconv3dDesc()) : describe(Conv3dDesc());
-  unit.x = at.input.buffer;
-  unit.y = out.home.buffer;
-  unit.dx = at.input_gradient.buffer;
-  unit.dy = out.gradient.buffer;
+  std::vector<Box> parts;
+  if (options_.traits.convolves_boxes && !window.transposed && awaits_margins_only(stage)) {
+    parts = convolution_parts(window, out.home.box, own_box(at.placed.in), layer.in.extent);
+  }
+  for (const Box& part : parts) {
+    std::get<Conv3dDesc>(unit.desc).forward_parts.push_back(part.relative_to(out.home.box.lo));
+  }
+  unit.x = at.input;
+  unit.y = out.home;
+  unit.dx = at.input_gradient;
+  unit.dy = out.gradient;
   unit.bytes =
       bytes_of(at.input, plan_.samples.count, layer.in.channels) +
       bytes_of(out.home, plan_.samples.count, layer.out.channels) +
       static_cast<double>(dtype_size(at.input.type) * layer.in.channels * layer.out.channels * window.kernel.volume());
   at.unit = static_cast<int>(plan_.convolutions.size());
   plan_.convolutions.push_back(unit);
-  if (idle()) return;
-  emit({.kind = StepKind::convolution_forward,
-        .unit = at.unit,
-        .touches = {unit.x, unit.y},
-        .flops = unit.forward_flops,
-        .bytes = unit.bytes});
+  const auto emit_part = [&](std::size_t part, double share) {
+    if (idle()) return;
+    emit({.kind = StepKind::convolution_forward,
+          .unit = at.unit,
+          .part = static_cast<int>(part),
+          .touches = {unit.x.buffer, unit.y.buffer},
+          .flops = share * unit.forward_flops,
+          .bytes = share * unit.bytes});
+  };
+  const auto share = [&](std::size_t part) {
+    return static_cast<double>(parts[part].volume()) / static_cast<double>(out.home.box.volume());
+  };
+  // The margins fly while the interior is computed.
+  if (!parts.empty()) emit_part(0, share(0));
+  await(stage);
+  for (std::size_t part = 1; part < parts.size(); ++part) emit_part(part, share(part));
+  if (parts.empty()) emit_part(0, 1);
 }
 
 void Compiler::emit_upsample(std::size_t stage) {

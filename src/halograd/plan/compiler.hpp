@@ -9,10 +9,17 @@ namespace halograd {
 /// What a backend asks of buffers.
 struct KernelTraits {
   std::int64_t alignment = 4096;  ///< bytes; a page, so that no two buffers share one
+  bool convolves_boxes = false;   ///< whether convolutions take Conv3dDesc::forward_parts
 };
 /// A GPU's kernels need 16 bytes, its memory comes in sectors; 256 is what its own allocator aligns to.
+/// oneDNN takes dense buffers only, and another thread of the processor moves messages for next to nothing.
 constexpr KernelTraits kernel_traits(Backend backend) {
-  return backend == Backend::cuda ? KernelTraits{.alignment = 256} : KernelTraits{};
+  switch (backend) {
+    case Backend::cuda: return {.alignment = 256, .convolves_boxes = true};
+    case Backend::reference: return {.convolves_boxes = true};
+    case Backend::cpu: break;
+  }
+  return {};
 }
 
 struct CompileOptions {

@@ -22,6 +22,7 @@ struct Tensor {
   bool wants_gradient = false;     ///< something below it learns
   std::optional<StageId> taker{};  ///< the stage whose buffer, margins included, it lies in in the end
   int arrival = -1;                ///< start step of the exchange that completes it
+  bool covered = false;            ///< what computes the tensor goes on with its interior meanwhile
   bool arrives_whole = false;      ///< that exchange brings own voxels too, not margins alone
 
   /// Whether a stage's gradient of it adds to what is there. The backward pass meets the last reader first.
@@ -98,7 +99,8 @@ private:
   void emit_segmentation(std::size_t stage, const SegmentationLoss& loss);
   void publish(StageId id);  ///< starts the exchange that brings a tensor's margins
   void await(std::size_t stage);
-  void await_tensor(StageId id, bool margins);
+  std::vector<StageId> tensors_in(StageId id) const;
+  bool awaits_margins_only(std::size_t convolution) const;
   void copy_region(const std::string& name, std::int64_t channels, const Tile& from, const Tile& to, const Box& region,
                    bool add, bool clear, Phase phase);
 

@@ -44,10 +44,10 @@ struct ConvolutionUnit {
   double forward_flops = 0;  ///< those of either backward pass, too
   double bytes = 0;          ///< of x, y and the weights, which any of the three passes reads or writes
   int weight = no_parameter;
-  BufferId x = no_buffer;
-  BufferId y = no_buffer;
-  BufferId dx = no_buffer;  ///< none where nothing below needs it
-  BufferId dy = no_buffer;  ///< may be y
+  Tile x;
+  Tile y;
+  Tile dx;  ///< no buffer where nothing below needs it
+  Tile dy;  ///< may be y
 };
 
 struct ChainUnit {

@@ -59,7 +59,7 @@ protected:
     const auto conv = cuda::make_conv3d(queue, desc);
     const Results got = computed(*conv, activation_type(desc.precision));
     const Results want = expected(desc);
-    const std::string name = describe(cuda::ConvPass::forward, desc);
+    const std::string name = describe(cuda::ConvPass::forward, cuda::whole_part(desc));
     EXPECT_LT(relative_l2(got.y, want.y), bound(desc.precision)) << name;
     EXPECT_LT(relative_l2(got.dx, want.dx), bound(desc.precision)) << name;
     EXPECT_LT(relative_l2(got.dw, want.dw), bound(desc.precision)) << name;
@@ -109,10 +109,21 @@ Conv3dDesc layer(Precision precision) {
   return desc;
 }
 
-TEST_F(CudaConv3d, PartsAreTheWhole) {
+TEST_F(CudaConv3d, BoxesOfOutputsAreTheWhole) {
+  for (const Precision precision : all_precisions) {
+    Conv3dDesc desc = layer(precision);
+    const Extent& out = desc.out;
+    desc.forward_parts = {{{1, 1, 1}, {out.d - 1, out.h - 1, out.w}},     {{0, 0, 0}, {1, out.h, out.w}},
+                          {{out.d - 1, 0, 0}, {out.d, out.h, out.w}},     {{1, 0, 0}, {out.d - 1, 1, out.w}},
+                          {{1, out.h - 1, 0}, {out.d - 1, out.h, out.w}}, {{1, 1, 0}, {out.d - 1, out.h - 1, 1}}};
+    expect_right(desc, 7);
+  }
+}
+
+TEST_F(CudaConv3d, PiecesAreTheWhole) {
   for (const Precision precision : all_precisions) {
     const Conv3dDesc desc = layer(precision);
-    // The record asks for the same engines in five parts: of one sample, and of its depth.
+    // The record asks for the same engines in five pieces: of one sample, and of its depth.
     static_cast<void>(cuda::make_conv3d(queue, desc));
     AlgorithmRecord& record = algorithm_record();
     const std::string text = record.text();
@@ -123,7 +134,7 @@ TEST_F(CudaConv3d, PartsAreTheWhole) {
       record.set(key, algorithm);
     }
     for (const std::string& name : cuda::make_conv3d(queue, desc)->implementations()) {
-      EXPECT_NE(name.find("in 6 parts"), std::string::npos) << name;
+      EXPECT_NE(name.find("in 6 pieces"), std::string::npos) << name;
     }
     expect_right(desc, 5);
   }

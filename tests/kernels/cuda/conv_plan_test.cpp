@@ -15,6 +15,7 @@ namespace {
 using cuda::ConvPass;
 using cuda::CudnnTarget;
 using cuda::PlannedPass;
+using cuda::whole_part;
 
 constexpr ConvPass all_passes[] = {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights};
 constexpr Precision all_precisions[] = {Precision::f32, Precision::tf32, Precision::bf16};
@@ -80,7 +81,7 @@ std::vector<Conv3dDesc> layers() {
 
 cuda::EngineNotes notes_of(const CudnnTarget& target, ConvPass pass, const Conv3dDesc& desc,
                            const Algorithm& algorithm) {
-  const auto parts = cuda::cut(cuda::whole_part(desc), algorithm.pieces, pass == ConvPass::backward_data);
+  const auto parts = cuda::cut(whole_part(desc), algorithm.pieces, pass == ConvPass::backward_data);
   const auto graph = cuda::convolution_graph(target, pass, parts.front(), {});
   const auto config = cuda::config_of(target, graph, algorithm);
   EXPECT_TRUE(config) << algorithm_text(algorithm);
@@ -92,16 +93,47 @@ TEST_F(CudaConvPlan, EveryLayerHasAdmittedEnginesInEveryPrecision) {
     for (const Precision precision : all_precisions) {
       desc.precision = precision;
       for (const ConvPass pass : all_passes) {
-        const auto found = cuda::candidates(target(), pass, desc, limit);
-        ASSERT_FALSE(found.empty()) << describe(pass, desc);
+        const auto found = cuda::candidates(target(), pass, whole_part(desc), limit);
+        ASSERT_FALSE(found.empty()) << describe(pass, whole_part(desc));
         bool tensor_cores = false;
         for (const PlannedPass& candidate : found) {
           EXPECT_LE(candidate.workspace_bytes(), limit);
           const auto notes = notes_of(target(), pass, desc, candidate.algorithm());
-          EXPECT_TRUE(admits(notes, precision, false)) << describe(pass, desc) << ": " << candidate.name();
+          EXPECT_TRUE(admits(notes, precision, false)) << describe(pass, whole_part(desc)) << ": " << candidate.name();
           tensor_cores = tensor_cores || notes.tensor_cores;
         }
-        EXPECT_EQ(tensor_cores, precision != Precision::f32) << describe(pass, desc);
+        EXPECT_EQ(tensor_cores, precision != Precision::f32) << describe(pass, whole_part(desc));
+      }
+    }
+  }
+}
+
+/// What is computed while margins fly, and what is left for when they are there: of a rank with neighbours on all
+/// sides.
+TEST_F(CudaConvPlan, BoxesOfOutputsRunOnTheFastEnginesToo) {
+  for (const auto& [in, out, stride] : {std::array{4, 16, 1}, std::array{16, 32, 1}, std::array{64, 128, 2}}) {
+    Conv3dDesc desc = layer(in, out, 32, 3, stride, false);
+    desc.in = Extent::cube(34);
+    desc.pad_lo = {};
+    const std::int64_t last = desc.out.d - 1;
+    for (const Box& box : {Box{{1, 1, 1}, {last, last, last}}, Box{{0, 0, 0}, {1, last + 1, last + 1}},
+                           Box{{1, last, 0}, {last, last + 1, last + 1}}, Box{{1, 1, 0}, {last, last, 1}}}) {
+      for (const Precision precision : all_precisions) {
+        desc.precision = precision;
+        const cuda::ConvPart part = outputs_of(whole_part(desc), box);
+        const auto found = cuda::candidates(target(), ConvPass::forward, part, limit);
+        ASSERT_FALSE(found.empty()) << describe(ConvPass::forward, part);
+        const bool tensor_cores = std::ranges::any_of(found, [&](const PlannedPass& candidate) {
+          const auto graph = cuda::convolution_graph(target(), ConvPass::forward, part, {});
+          return cuda::config_of(target(), graph, candidate.algorithm())->notes.tensor_cores;
+        });
+        EXPECT_EQ(tensor_cores, precision != Precision::f32) << describe(ConvPass::forward, part);
+        desc.direct = true;
+        const Algorithm algorithm =
+            cuda::direct_pass(target(), ConvPass::forward, outputs_of(whole_part(desc), box)).algorithm();
+        EXPECT_EQ(algorithm.engine,
+                  cuda::direct_pass(target(), ConvPass::forward, whole_part(desc)).algorithm().engine);
+        desc.direct = false;
       }
     }
   }
@@ -112,16 +144,16 @@ TEST_F(CudaConvPlan, ARecordedAlgorithmIsTheSameEngineWithTheSameSettings) {
     Conv3dDesc desc = layer(16, 32, 64, 3, 1, true);
     desc.precision = Precision::bf16;
     std::set<std::string> texts;
-    for (const PlannedPass& candidate : cuda::candidates(target(), pass, desc, limit)) {
+    for (const PlannedPass& candidate : cuda::candidates(target(), pass, whole_part(desc), limit)) {
       AlgorithmRecord first, second;
       first.set("key", candidate.algorithm());
       second.add(first.text(), "record");
       const Algorithm algorithm = second.find("key").value();
       texts.insert(algorithm_text(algorithm));
-      const auto replayed = PlannedPass::make(target(), pass, desc, algorithm);
+      const auto replayed = PlannedPass::make(target(), pass, whole_part(desc), algorithm);
       ASSERT_TRUE(replayed);
       EXPECT_EQ(replayed->workspace_bytes(), candidate.workspace_bytes());
-      const auto graph = cuda::convolution_graph(target(), pass, cuda::whole_part(desc), {});
+      const auto graph = cuda::convolution_graph(target(), pass, whole_part(desc), {});
       const auto config = cuda::config_of(target(), graph, algorithm);
       ASSERT_TRUE(config);
       EXPECT_EQ(config->algorithm.engine, algorithm.engine);
@@ -133,19 +165,19 @@ TEST_F(CudaConvPlan, ARecordedAlgorithmIsTheSameEngineWithTheSameSettings) {
 
 TEST_F(CudaConvPlan, WhatTheLibraryHasNotIsNoPlan) {
   const Conv3dDesc desc = layer(16, 32, 16, 3, 1, false);
-  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, desc, {.engine = -1}));
-  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, desc, {.engine = 100000}));
-  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, desc, {.engine = 0, .knobs = {{100000, 1}}}));
-  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, desc, {.engine = 0, .knobs = {{2, 100000}}}));
-  EXPECT_TRUE(PlannedPass::make(target(), ConvPass::forward, desc, {.engine = 0}));
+  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, whole_part(desc), {.engine = -1}));
+  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, whole_part(desc), {.engine = 100000}));
+  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, whole_part(desc), {.engine = 0, .knobs = {{100000, 1}}}));
+  EXPECT_FALSE(PlannedPass::make(target(), ConvPass::forward, whole_part(desc), {.engine = 0, .knobs = {{2, 100000}}}));
+  EXPECT_TRUE(PlannedPass::make(target(), ConvPass::forward, whole_part(desc), {.engine = 0}));
 }
 
 TEST_F(CudaConvPlan, VolumesThatCannotBeCountedInOnePieceRunOnFastEngines) {
   Conv3dDesc desc = layer(4, 16, 512, 3, 1, false);
   desc.precision = Precision::bf16;
   for (const ConvPass pass : all_passes) {
-    for (const PlannedPass& candidate : cuda::candidates(target(), pass, desc, limit)) {
-      EXPECT_GE(candidate.parts(), 2U);
+    for (const PlannedPass& candidate : cuda::candidates(target(), pass, whole_part(desc), limit)) {
+      EXPECT_GE(candidate.pieces(), 2U);
       EXPECT_LE(candidate.workspace_bytes(), limit);
       EXPECT_TRUE(notes_of(target(), pass, desc, candidate.algorithm()).tensor_cores) << candidate.name();
     }
@@ -168,10 +200,10 @@ TEST_F(CudaConvPlan, DirectTakesOneAlgorithmForAllExtentsAndPaddings) {
             Conv3dDesc desc = layer(in, out, width, kernel, stride, half);
             desc.precision = precision;
             desc.direct = true;
-            const Algorithm algorithm = cuda::direct_pass(target(), pass, desc).algorithm();
+            const Algorithm algorithm = cuda::direct_pass(target(), pass, whole_part(desc)).algorithm();
             if (!first) first = algorithm;
-            EXPECT_EQ(algorithm.engine, first->engine) << describe(pass, desc);
-            EXPECT_EQ(algorithm.knobs, first->knobs) << describe(pass, desc);
+            EXPECT_EQ(algorithm.engine, first->engine) << describe(pass, whole_part(desc));
+            EXPECT_EQ(algorithm.knobs, first->knobs) << describe(pass, whole_part(desc));
             EXPECT_TRUE(admits(notes_of(target(), pass, desc, algorithm), precision, true));
           }
         }
@@ -192,8 +224,8 @@ TEST_F(CudaConvPlan, InputsThatWindowsDoNotTouchAreNoObstacle) {
   for (const Precision precision : all_precisions) {
     desc.precision = precision;
     for (const ConvPass pass : all_passes) {
-      const auto found = cuda::candidates(target(), pass, desc, limit);
-      EXPECT_FALSE(found.empty()) << describe(pass, desc);
+      const auto found = cuda::candidates(target(), pass, whole_part(desc), limit);
+      EXPECT_FALSE(found.empty()) << describe(pass, whole_part(desc));
       EXPECT_FALSE(found.front().covers_input());
     }
   }
@@ -201,26 +233,38 @@ TEST_F(CudaConvPlan, InputsThatWindowsDoNotTouchAreNoObstacle) {
 
 TEST_F(CudaConvPlan, KeysTellApartWhatChoicesDependOn) {
   const Conv3dDesc desc = layer(16, 32, 64, 3, 1, false);
-  std::set<std::string> keys{cuda::algorithm_key(ConvPass::forward, desc, "NVIDIA H200")};
+  std::set<std::string> keys{cuda::algorithm_key(ConvPass::forward, whole_part(desc), "NVIDIA H200")};
   const auto expect_new = [&](const std::string& key) { EXPECT_TRUE(keys.insert(key).second) << key; };
-  expect_new(cuda::algorithm_key(ConvPass::backward_data, desc, "NVIDIA H200"));
-  expect_new(cuda::algorithm_key(ConvPass::backward_weights, desc, "NVIDIA H200"));
-  expect_new(cuda::algorithm_key(ConvPass::forward, desc, "NVIDIA A100"));
+  expect_new(cuda::algorithm_key(ConvPass::backward_data, whole_part(desc), "NVIDIA H200"));
+  expect_new(cuda::algorithm_key(ConvPass::backward_weights, whole_part(desc), "NVIDIA H200"));
+  expect_new(cuda::algorithm_key(ConvPass::forward, whole_part(desc), "NVIDIA A100"));
   const auto changed = [&](auto&& change) {
     Conv3dDesc other = desc;
     change(other);
-    expect_new(cuda::algorithm_key(ConvPass::forward, other, "NVIDIA H200"));
+    expect_new(cuda::algorithm_key(ConvPass::forward, whole_part(other), "NVIDIA H200"));
   };
   changed([](Conv3dDesc& d) { d.samples = 2; });
   changed([](Conv3dDesc& d) { d.in_channels = 32; });
   changed([](Conv3dDesc& d) { d.out_channels = 16; });
   changed([](Conv3dDesc& d) { d.in.h = 65; });
   changed([](Conv3dDesc& d) { d.out.w = 63; });
-  changed([](Conv3dDesc& d) { d.kernel.d = 1; });
-  changed([](Conv3dDesc& d) { d.stride.h = 2; });
+  changed([](Conv3dDesc& d) {
+    d.kernel.d = 1;
+    d.pad_lo.d = 0;
+  });
+  changed([](Conv3dDesc& d) {
+    d.stride.h = 2;
+    d.out.h = 32;
+  });
   changed([](Conv3dDesc& d) { d.pad_lo.w = 0; });
   changed([](Conv3dDesc& d) { d.precision = Precision::tf32; });
   changed([](Conv3dDesc& d) { d.precision = Precision::bf16; });
+  const cuda::ConvPart box = outputs_of(whole_part(desc), {{0, 0, 1}, {64, 64, 63}});
+  expect_new(cuda::algorithm_key(ConvPass::forward, box, "NVIDIA H200"));
+  cuda::ConvPart dense = box;  // the same voxels in buffers of their own
+  dense.in = box.desc.in;
+  dense.out = box.desc.out;
+  expect_new(cuda::algorithm_key(ConvPass::forward, dense, "NVIDIA H200"));
 }
 
 }  // namespace

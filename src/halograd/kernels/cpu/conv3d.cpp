@@ -77,6 +77,7 @@ std::unique_ptr<Conv3d> make_fastest(const Conv3dDesc& desc) {
 
 std::unique_ptr<Conv3d> make_conv3d(const Conv3dDesc& desc) {
   require_precision(desc.precision);
+  if (!desc.forward_parts.empty()) throw UsageError("{}: on the CPU it computes all outputs at once", describe(desc));
   try {
     if (desc.samples * desc.out.volume() == 0) return std::make_unique<EmptyConv3d>(desc);
     return make_fastest(desc);

@@ -34,14 +34,14 @@ struct Found {
   std::optional<PlannedPass> smallest;
 };
 
-void find(const CudnnTarget& target, ConvPass pass, const Conv3dDesc& desc, std::int64_t pieces, std::int64_t limit,
+void find(const CudnnTarget& target, ConvPass pass, const ConvPart& whole, std::int64_t pieces, std::int64_t limit,
           Suggestions suggestions, Found& found) {
-  const ConvPart first = cut(whole_part(desc), pieces, pass == ConvPass::backward_data).front();
+  const ConvPart first = cut(whole, pieces, pass == ConvPass::backward_data).front();
   std::size_t tried = 0;
   for (Algorithm& algorithm : admitted(target, pass, first, false, suggestions)) {
     algorithm.pieces = pieces;
     if (std::ranges::find(found.within, algorithm, &PlannedPass::algorithm) != found.within.end()) continue;
-    std::optional<PlannedPass> planned = PlannedPass::make(target, pass, desc, algorithm);
+    std::optional<PlannedPass> planned = PlannedPass::make(target, pass, whole, algorithm);
     if (!planned) continue;
     if (planned->workspace_bytes() <= limit) {
       found.within.push_back(std::move(*planned));
@@ -52,8 +52,8 @@ void find(const CudnnTarget& target, ConvPass pass, const Conv3dDesc& desc, std:
   }
 }
 
-[[noreturn]] void refuse(ConvPass pass, const Conv3dDesc& desc) {
-  throw ResourceError("{}: cuDNN has no engine for it that gives the same bits run after run", describe(pass, desc));
+[[noreturn]] void refuse(ConvPass pass, const ConvPart& whole) {
+  throw ResourceError("{}: cuDNN has no engine for it that gives the same bits run after run", describe(pass, whole));
 }
 
 /// Into how many pieces a pass may be worth cutting: as few as can be, and as many as keep copies of its operands
@@ -81,7 +81,8 @@ TimedEvent timed_event() {
 class Bench {
 public:
   /// Empty where there is no memory for it.
-  static std::unique_ptr<Bench> make(const Queue& queue, const Conv3dDesc& desc, std::int64_t workspace_bytes) {
+  static std::unique_ptr<Bench> make(const Queue& queue, const ConvPart& whole, std::int64_t workspace_bytes) {
+    const Conv3dDesc& desc = whole.desc;
     const std::int64_t size = dtype_size(activation_type(desc.precision));
     auto bench = std::make_unique<Bench>(queue);
     const auto allocate = [&](std::unique_ptr<DeviceBuffer>& buffer, std::int64_t bytes) {
@@ -89,8 +90,8 @@ public:
       if (buffer) queue.clear(buffer->data(), bytes);
       return buffer != nullptr;
     };
-    const bool all = allocate(bench->x_, size * desc.samples * desc.in_channels * desc.in.volume()) &&
-                     allocate(bench->y_, size * desc.samples * desc.out_channels * desc.out.volume()) &&
+    const bool all = allocate(bench->x_, size * desc.samples * desc.in_channels * whole.in.volume()) &&
+                     allocate(bench->y_, size * desc.samples * desc.out_channels * whole.out.volume()) &&
                      allocate(bench->w_, size * desc.out_channels * desc.in_channels * desc.kernel.volume()) &&
                      allocate(bench->workspace_, workspace_bytes);
     return all ? std::move(bench) : nullptr;
@@ -110,8 +111,8 @@ private:
     const cudaStream_t stream = stream_of(queue_);
     check(cudaEventRecord(start_.get(), stream), "measuring a convolution");
     for (int run = 0; run < runs; ++run) {
-      for (std::size_t part = 0; part < pass.parts(); ++part) {
-        pass.run(part, x_->data(), y_->data(), w_->data(), workspace_->data());
+      for (std::size_t piece = 0; piece < pass.pieces(); ++piece) {
+        pass.run(piece, x_->data(), y_->data(), w_->data(), workspace_->data());
       }
     }
     check(cudaEventRecord(end_.get(), stream), "measuring a convolution");
@@ -130,13 +131,13 @@ private:
   std::unique_ptr<DeviceBuffer> workspace_;
 };
 
-std::size_t fastest(const Queue& queue, ConvPass pass, const Conv3dDesc& desc, std::vector<PlannedPass>& passes) {
+std::size_t fastest(const Queue& queue, ConvPass pass, const ConvPart& whole, std::vector<PlannedPass>& passes) {
   std::int64_t workspace = 0;
   for (const PlannedPass& planned : passes) workspace = std::max(workspace, planned.workspace_bytes());
-  const std::unique_ptr<Bench> bench = Bench::make(queue, desc, workspace);
+  const std::unique_ptr<Bench> bench = Bench::make(queue, whole, workspace);
   if (!bench) {
     log::warn("{}: no memory to measure cuDNN's engines in; taking the one it expects to be the fastest",
-              describe(pass, desc));
+              describe(pass, whole));
     return 0;
   }
   std::size_t chosen = passes.size();
@@ -151,7 +152,7 @@ std::size_t fastest(const Queue& queue, ConvPass pass, const Conv3dDesc& desc, s
       log::warn("{} is left out: {}", passes[i].name(), error.what());
     }
   }
-  if (chosen == passes.size()) throw ResourceError("{}: none of cuDNN's engines runs it", describe(pass, desc));
+  if (chosen == passes.size()) throw ResourceError("{}: none of cuDNN's engines runs it", describe(pass, whole));
   return chosen;
 }
 
@@ -181,45 +182,45 @@ Conv3dDesc model_case(const Conv3dDesc& desc) {
 
 }  // namespace
 
-std::string algorithm_key(ConvPass pass, const Conv3dDesc& desc, const std::string& device_name) {
-  return fmt::format("{}; {}; cuDNN {}", describe(pass, desc), device_name, cudnnGetVersion());
+std::string algorithm_key(ConvPass pass, const ConvPart& whole, const std::string& device_name) {
+  return fmt::format("{}; {}; cuDNN {}", describe(pass, whole), device_name, cudnnGetVersion());
 }
 
-std::vector<PlannedPass> candidates(const CudnnTarget& target, ConvPass pass, const Conv3dDesc& desc,
+std::vector<PlannedPass> candidates(const CudnnTarget& target, ConvPass pass, const ConvPart& whole,
                                     std::int64_t limit) {
   Found found;
   for (const Suggestions suggestions : {Suggestions::fast, Suggestions::fallback}) {
-    for (const std::int64_t pieces : cuts(pass, whole_part(desc))) {
-      find(target, pass, desc, pieces, limit, suggestions, found);
+    for (const std::int64_t pieces : cuts(pass, whole)) {
+      find(target, pass, whole, pieces, limit, suggestions, found);
     }
     if (found.within.size() >= few_candidates) break;
   }
   if (found.within.empty() && found.smallest) found.within.push_back(std::move(*found.smallest));
-  if (found.within.empty()) refuse(pass, desc);
+  if (found.within.empty()) refuse(pass, whole);
   return std::move(found.within);
 }
 
-PlannedPass direct_pass(const CudnnTarget& target, ConvPass pass, const Conv3dDesc& desc) {
-  const std::int64_t pieces = cuts(pass, whole_part(desc)).back();
+PlannedPass direct_pass(const CudnnTarget& target, ConvPass pass, const ConvPart& whole) {
+  const std::int64_t pieces = cuts(pass, whole).back();
   for (const Suggestions suggestions : {Suggestions::fast, Suggestions::fallback}) {
-    for (Algorithm& algorithm : admitted(target, pass, whole_part(model_case(desc)), true, suggestions)) {
+    for (Algorithm& algorithm : admitted(target, pass, whole_part(model_case(whole.desc)), true, suggestions)) {
       algorithm.pieces = pieces;
-      if (auto planned = PlannedPass::make(target, pass, desc, algorithm)) return std::move(*planned);
+      if (auto planned = PlannedPass::make(target, pass, whole, algorithm)) return std::move(*planned);
     }
   }
-  refuse(pass, desc);
+  refuse(pass, whole);
 }
 
-PlannedPass chosen_pass(const Queue& queue, const CudnnTarget& target, ConvPass pass, const Conv3dDesc& desc) {
+PlannedPass chosen_pass(const Queue& queue, const CudnnTarget& target, ConvPass pass, const ConvPart& whole) {
   // A weight's sum goes over all voxels, and so depends on the cut whatever its order.
-  if (desc.direct && pass != ConvPass::backward_weights) return direct_pass(target, pass, desc);
-  const std::string key = algorithm_key(pass, desc, device_name(queue));
+  if (whole.desc.direct && pass != ConvPass::backward_weights) return direct_pass(target, pass, whole);
+  const std::string key = algorithm_key(pass, whole, device_name(queue));
   if (const auto recorded = algorithm_record().find(key)) {
-    if (auto planned = PlannedPass::make(target, pass, desc, *recorded)) return std::move(*planned);
+    if (auto planned = PlannedPass::make(target, pass, whole, *recorded)) return std::move(*planned);
     log::warn("{}: cuDNN does not take the recorded {}; measuring again", key, algorithm_text(*recorded));
   }
-  std::vector<PlannedPass> passes = candidates(target, pass, desc, std::min(workspace_limit, free_bytes()));
-  PlannedPass chosen = std::move(passes[passes.size() == 1 ? 0 : fastest(queue, pass, desc, passes)]);
+  std::vector<PlannedPass> passes = candidates(target, pass, whole, std::min(workspace_limit, free_bytes()));
+  PlannedPass chosen = std::move(passes[passes.size() == 1 ? 0 : fastest(queue, pass, whole, passes)]);
   algorithm_record().set(key, chosen.algorithm());
   return chosen;
 }

@@ -52,12 +52,20 @@ public:
         layout_(weight_layout(desc)),
         x_bytes_(cuda::x_bytes(desc)) {
     const CudnnTarget target(queue);
-    if (desc.calls_forward()) forward_ = chosen_pass(queue, target, ConvPass::forward, desc);
-    if (desc.calls_backward_data()) backward_data_ = chosen_pass(queue, target, ConvPass::backward_data, desc);
-    if (desc.calls_backward_weights()) backward_weights_ = chosen_pass(queue, target, ConvPass::backward_weights, desc);
+    const ConvPart whole = whole_part(desc);
+    const auto choose = [&](ConvPass pass, const ConvPart& part) { return chosen_pass(queue, target, pass, part); };
+    if (desc.calls_forward()) {
+      for (const Box& box : desc.forward_parts) forward_.push_back(choose(ConvPass::forward, outputs_of(whole, box)));
+      if (forward_.empty()) forward_.push_back(choose(ConvPass::forward, whole));
+    }
+    if (desc.calls_backward_data()) backward_data_ = choose(ConvPass::backward_data, whole);
+    if (desc.calls_backward_weights()) backward_weights_ = choose(ConvPass::backward_weights, whole);
     // The passes never run at once, so they share the largest one's workspace.
     std::int64_t workspace = 0;
-    for (const auto* pass : passes()) workspace = std::max(workspace, pass->workspace_bytes());
+    for (const PlannedPass& pass : forward_) workspace = std::max(workspace, pass.workspace_bytes());
+    for (const auto* pass : {&backward_data_, &backward_weights_}) {
+      if (*pass) workspace = std::max(workspace, (*pass)->workspace_bytes());
+    }
     const std::int64_t packed = dtype_size(type_) * layout_.elements();
     weights_ = DeviceBuffer(packed, "allocating a convolution's packed weights");
     if (backward_weights_) gradient_ = DeviceBuffer(packed, "allocating a convolution's packed weight gradient");
@@ -67,18 +75,25 @@ public:
   void set_weights(const float* w) override { pack_weights(queue_, layout_, type_, w, weights_.data()); }
 
   void forward(const void* x, void* y) override {
-    for (std::size_t part = 0; part < forward_->parts(); ++part) run(*forward_, part, x, y, weights_);
+    for (std::size_t part = 0; part < forward_.size(); ++part) forward_part(part, x, y);
+  }
+
+  void forward_part(std::size_t part, const void* x, void* y) override {
+    PlannedPass& pass = forward_[part];
+    for (std::size_t piece = 0; piece < pass.pieces(); ++piece) run(pass, piece, x, y, weights_);
   }
 
   void backward_data(const void* dy, void* dx) override {
     if (!backward_data_->covers_input()) queue_.clear(dx, x_bytes_);
-    for (std::size_t part = 0; part < backward_data_->parts(); ++part) run(*backward_data_, part, dx, dy, weights_);
+    for (std::size_t piece = 0; piece < backward_data_->pieces(); ++piece) {
+      run(*backward_data_, piece, dx, dy, weights_);
+    }
   }
 
   void backward_weights(const void* x, const void* dy, float* dw) override {
-    for (std::size_t part = 0; part < backward_weights_->parts(); ++part) {
-      run(*backward_weights_, part, x, dy, gradient_);
-      unpack_weights(queue_, layout_, type_, gradient_.data(), dw, part > 0);
+    for (std::size_t piece = 0; piece < backward_weights_->pieces(); ++piece) {
+      run(*backward_weights_, piece, x, dy, gradient_);
+      unpack_weights(queue_, layout_, type_, gradient_.data(), dw, piece > 0);
     }
   }
 
@@ -88,29 +103,24 @@ public:
 
   [[nodiscard]] std::vector<std::string> implementations() const override {
     std::vector<std::string> names;
-    for (const auto* pass : passes()) names.push_back(pass->name());
+    if (!forward_.empty()) names.push_back(forward_.front().name());  // of its parts, the one that is nearly all
+    for (const auto* pass : {&backward_data_, &backward_weights_}) {
+      if (*pass) names.push_back((*pass)->name());
+    }
     return names;
   }
 
 private:
-  void run(PlannedPass& pass, std::size_t part, const void* x, const void* y, const DeviceBuffer& w) {
+  void run(PlannedPass& pass, std::size_t piece, const void* x, const void* y, const DeviceBuffer& w) {
     static_cast<void>(stream_of(queue_));  // the GPU becomes the calling thread's, whichever thread that is
-    pass.run(part, x, y, w.data(), workspace_.data());
-  }
-
-  [[nodiscard]] std::vector<const PlannedPass*> passes() const {
-    std::vector<const PlannedPass*> made;
-    for (const auto* pass : {&forward_, &backward_data_, &backward_weights_}) {
-      if (*pass) made.push_back(&**pass);
-    }
-    return made;
+    pass.run(piece, x, y, w.data(), workspace_.data());
   }
 
   Queue queue_;
   DType type_;
   WeightLayout layout_;
   std::int64_t x_bytes_;
-  std::optional<PlannedPass> forward_;
+  std::vector<PlannedPass> forward_;  ///< of each part
   std::optional<PlannedPass> backward_data_;
   std::optional<PlannedPass> backward_weights_;
   DeviceBuffer weights_;

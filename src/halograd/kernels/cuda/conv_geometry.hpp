@@ -96,18 +96,31 @@ constexpr ConvPart samples_of(ConvPart part, std::int64_t first, std::int64_t en
   return part;
 }
 
-/// Output planes [first, end) of a part, with all the input planes that they read.
-constexpr ConvPart output_planes(ConvPart part, std::int64_t first, std::int64_t end) {
+/// Elements between neighbours along a dimension of a channels-last buffer.
+constexpr std::int64_t step_of(const Extent& buffer, std::int64_t channels, int dimension) {
+  return channels * (dimension == 2 ? 1 : dimension == 1 ? buffer.w : buffer.h * buffer.w);
+}
+
+/// The outputs of a part in `box`, counted from its first, with all the inputs that they read.
+constexpr ConvPart outputs_of(ConvPart part, const Box& box) {
   Conv3dDesc& desc = part.desc;
-  const std::int64_t window = first * desc.stride.d - desc.pad_lo.d;
-  const std::int64_t lo = std::max<std::int64_t>(0, window);
-  const std::int64_t hi = std::min(desc.in.d, (end - 1) * desc.stride.d - desc.pad_lo.d + desc.kernel.d);
-  desc.in.d = hi - lo;
-  desc.out.d = end - first;
-  desc.pad_lo.d = lo - window;
-  part.x_offset += lo * part.in.h * part.in.w * desc.in_channels;
-  part.y_offset += first * part.out.h * part.out.w * desc.out_channels;
+  for (int i = 0; i < 3; ++i) {
+    if (box.lo[i] == 0 && box.hi[i] == desc.out[i]) continue;
+    const std::int64_t window = box.lo[i] * desc.stride[i] - desc.pad_lo[i];
+    const std::int64_t lo = std::max<std::int64_t>(0, window);
+    const std::int64_t hi = std::min(desc.in[i], (box.hi[i] - 1) * desc.stride[i] - desc.pad_lo[i] + desc.kernel[i]);
+    desc.in[i] = hi - lo;
+    desc.out[i] = box.hi[i] - box.lo[i];
+    desc.pad_lo[i] = lo - window;
+    part.x_offset += lo * step_of(part.in, desc.in_channels, i);
+    part.y_offset += box.lo[i] * step_of(part.out, desc.out_channels, i);
+  }
   return part;
+}
+
+/// Output planes [first, end) of a part, with all the input planes that they read.
+constexpr ConvPart output_planes(const ConvPart& part, std::int64_t first, std::int64_t end) {
+  return outputs_of(part, {{first, 0, 0}, {end, part.desc.out.h, part.desc.out.w}});
 }
 
 /// Input planes [first, end) of a part, with all the output planes that read any of them: what backward data takes to

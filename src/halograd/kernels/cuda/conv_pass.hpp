@@ -1,6 +1,6 @@
 #pragma once
 
-#include "halograd/kernels/conv3d.hpp"
+#include "halograd/kernels/cuda/conv_geometry.hpp"
 
 #include <fmt/format.h>
 
@@ -15,12 +15,16 @@ constexpr const char* pass_name(ConvPass pass) {
 }
 
 /// "forward of 1 samples, 4 to 16 channels, 130x130x130 to 128x128x128 voxels, kernel 3x3x3, stride 1x1x1, padding
-/// 0x0x0, bf16": all that a pass of a convolution is.
-inline std::string describe(ConvPass pass, const Conv3dDesc& desc) {
+/// 0x0x0, bf16": all that a pass of a convolution is; of a box of one, the buffers besides: " in 132x130x130 to
+/// 130x128x128".
+inline std::string describe(ConvPass pass, const ConvPart& whole) {
+  const Conv3dDesc& desc = whole.desc;
   const auto text = [](const Extent& e) { return fmt::format("{}x{}x{}", e.d, e.h, e.w); };
-  return fmt::format("{} of {} samples, {} to {} channels, {} to {} voxels, kernel {}, stride {}, padding {}, {}",
+  const bool all = desc.in == whole.in && desc.out == whole.out;
+  return fmt::format("{} of {} samples, {} to {} channels, {} to {} voxels{}, kernel {}, stride {}, padding {}, {}",
                      pass_name(pass), desc.samples, desc.in_channels, desc.out_channels, text(desc.in), text(desc.out),
-                     text(desc.kernel), text(desc.stride), text(desc.pad_lo), precision_name(desc.precision));
+                     all ? "" : fmt::format(" in {} to {}", text(whole.in), text(whole.out)), text(desc.kernel),
+                     text(desc.stride), text(desc.pad_lo), precision_name(desc.precision));
 }
 
 }  // namespace halograd::cuda

@@ -106,20 +106,11 @@ public:
     }
   }
 
-  void forward(const float* x, float* y) override {
-    for_each_row(desc_.out, [&](std::int64_t n, Index at) {
-      for (std::int64_t block = 0; block < blocks_of(desc_.out_channels); ++block) {
-        for (at.w = 0; at.w < desc_.out.w; ++at.w) {
-          Sums sums{};
-          for_each_tap([&](std::int64_t k, const Index& tap) {
-            Index input;
-            if (!input_of(at, tap, input)) return;
-            forward_weights_.add(block, k, x + voxel_offset(desc_.in, n, input) * desc_.in_channels, sums);
-          });
-          store(sums, block, desc_.out_channels, y + voxel_offset(desc_.out, n, at) * desc_.out_channels);
-        }
-      }
-    });
+  void forward(const float* x, float* y) override { forward_box(Box::whole(desc_.out), x, y); }
+
+  void forward_part(std::size_t part, const void* x, void* y) override {
+    const Box box = desc_.forward_parts.empty() ? Box::whole(desc_.out) : desc_.forward_parts[part];
+    forward_box(box, static_cast<const float*>(x), static_cast<float*>(y));
   }
 
   void backward_data(const float* dy, float* dx) override {
@@ -175,6 +166,23 @@ public:
   }
 
 private:
+  void forward_box(const Box& box, const float* x, float* y) const {
+    for_each_row(box.extent(), [&](std::int64_t n, const Index& row) {
+      Index at{box.lo.d + row.d, box.lo.h + row.h, 0};
+      for (std::int64_t block = 0; block < blocks_of(desc_.out_channels); ++block) {
+        for (at.w = box.lo.w; at.w < box.hi.w; ++at.w) {
+          Sums sums{};
+          for_each_tap([&](std::int64_t k, const Index& tap) {
+            Index input;
+            if (!input_of(at, tap, input)) return;
+            forward_weights_.add(block, k, x + voxel_offset(desc_.in, n, input) * desc_.in_channels, sums);
+          });
+          store(sums, block, desc_.out_channels, y + voxel_offset(desc_.out, n, at) * desc_.out_channels);
+        }
+      }
+    });
+  }
+
   template <typename Body>
   void for_each_row(const Extent& extent, const Body& body) const {
     parallel_for(desc_.samples * extent.d * extent.h, [&](std::int64_t row) {
