@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t least_cast_bytes = 8 << 20;
 constexpr std::int64_t casts_to_weights = 8;
 /// Pieces that would have too few slices may take this part of all activations.
-constexpr std::int64_t share_of_activations = 8;
+constexpr std::int64_t share_of_activations = 5;
 /// Slices of a piece come in multiples of what fills tiles of Winograd's, in depth and height.
 constexpr std::int64_t tile[2] = {2, 4};
 
