@@ -141,11 +141,24 @@ TEST(ConvFloorShapes, LeaveMarginsOut) {
   }
 }
 
+// So that cuDNN's algorithms, which are recorded by their shapes, are those of the step.
 TEST(ConvFloorShapes, AreOneRanksOwnWhereThatIsAlone) {
-  const Conv3dDesc c = layer(8);
-  EXPECT_EQ(without_margins(c).in, c.in);
-  EXPECT_EQ(without_margins(c).out, c.out);
-  EXPECT_EQ(without_margins(c).pad_lo, c.pad_lo);
+  std::vector<Conv3dDesc> layers{transposed(upward(2)), transposed(upward(3))};
+  for (const std::int64_t kernel : {1, 3, 5}) {
+    for (const std::int64_t stride : {1, 2}) {
+      Conv3dDesc c = layer(8);
+      c.kernel = Extent::cube(kernel);
+      c.pad_lo = Extent::cube((kernel - 1) / 2);
+      c.stride = Extent::cube(stride);
+      c.out = Extent::cube(8 / stride);
+      layers.push_back(c);
+    }
+  }
+  for (const Conv3dDesc& c : layers) {
+    EXPECT_EQ(without_margins(c).in, c.in) << c.kernel.d << ", " << c.stride.d;
+    EXPECT_EQ(without_margins(c).out, c.out) << c.kernel.d << ", " << c.stride.d;
+    EXPECT_EQ(without_margins(c).pad_lo, c.pad_lo) << c.kernel.d << ", " << c.stride.d;
+  }
 }
 
 TEST(ConvFloorMemory, IsTheLargestConvolutions) {
