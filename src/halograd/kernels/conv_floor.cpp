@@ -13,7 +13,7 @@ namespace {
 /// Memory of the device with ordinary numbers in it.
 DeviceMemory filled(const Device& device, const Queue& queue, DType type, std::int64_t elements) {
   const std::int64_t size = dtype_size(type);
-  const DeviceMemory memory = device.allocate(size * elements);
+  DeviceMemory memory = device.allocate(size * elements);
   constexpr std::int64_t period = std::int64_t{13} << 12;  // the numbers come again in every such piece
   const std::int64_t first = std::min(elements, period);
   with_activation_type(type, [&]<typename T>(T) {
