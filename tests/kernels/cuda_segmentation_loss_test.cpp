@@ -291,18 +291,13 @@ TYPED_TEST(CudaSegmentationLossTest, SurvivesLargeLogits) {
 
 TYPED_TEST(CudaSegmentationLossTest, ShowsNumbersThatAreNotFinite) {
   for (const std::int64_t classes : {3, 10}) {
-    for (const bool dice_alone : {false, true}) {
-      SegmentationLossDesc desc{.samples = 1, .voxels = 2, .classes = classes};
-      if (dice_alone) {
-        desc.cross_entropy = 0;
-        desc.dice = 1;
-      }
+    for (const SegmentationLossDesc& desc : losses_by_share(2, classes)) {
       for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         for (std::int64_t i = 0; i < classes; ++i) {
           auto logits = random_values(2 * classes, 1);
           logits[static_cast<std::size_t>(i)] = bad;
           EXPECT_FALSE(std::isfinite(Run<TypeParam>(desc, rounded<TypeParam>(logits), {1, 1}).outcome.loss))
-              << bad << " at " << i;
+              << bad << " at " << i << ", Dice " << desc.dice << ", weights " << desc.class_weights[0];
         }
       }
     }

@@ -33,4 +33,20 @@ inline std::vector<std::uint8_t> random_labels(Dice& dice, const SegmentationLos
   return labels;
 }
 
+/// Losses that what is not finite must be seen in: of either share, also where no label present has a weight.
+inline std::vector<SegmentationLossDesc> losses_by_share(std::int64_t voxels, std::int64_t classes) {
+  std::vector<SegmentationLossDesc> losses;
+  for (const double dice : {0, 1}) {
+    for (const double weight : {0, 1}) {
+      losses.push_back({.samples = 1,
+                        .voxels = voxels,
+                        .classes = classes,
+                        .class_weights = std::vector<double>(static_cast<std::size_t>(classes), weight),
+                        .cross_entropy = 1 - dice,
+                        .dice = dice});
+    }
+  }
+  return losses;
+}
+
 }  // namespace halograd::test
