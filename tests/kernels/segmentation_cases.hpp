@@ -10,7 +10,8 @@ namespace halograd::test {
 /// Losses of any number of classes, in any mixture.
 inline SegmentationLossDesc random_loss(Dice& dice, std::uint64_t round) {
   SegmentationLossDesc desc{.samples = dice.between(1, 3), .voxels = dice.between(1, 300)};
-  desc.classes = round % 4 == 3 ? dice.one_of<std::int64_t>({9, 14, 64, 65, 128, 129, 255, 256}) : dice.between(1, 8);
+  desc.classes = round % 4 == 3 ? dice.one_of<std::int64_t>({9, 12, 14, 16, 24, 40, 64, 65, 128, 129, 200, 255, 256})
+                                : dice.between(1, 8);
   if (dice.between(0, 1) == 0) desc.voxels = desc.voxels / 8 * 8 + 8;  // samples that begin at whole accesses
   if (desc.classes > 60) desc.voxels = 1 + desc.voxels % 40;
   if (dice.between(0, 1) == 0) {
