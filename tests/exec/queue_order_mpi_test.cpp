@@ -269,5 +269,57 @@ TEST(RecordedSteps, AreLaunchedWhole) {
   }
 }
 
+/// What a rank's device refuses in a recording. The stand-in does at once what it records, so that with a refusal at
+/// the very end a step is done twice.
+struct Refusal {
+  CallKind kind = CallKind::end_recording;
+  bool by_last_rank_alone = false;
+};
+
+std::vector<double> losses_of(Executor& executor, std::int64_t steps) {
+  const test::RandomBatch batch(executor.prepare(Mode::train, 2), 5);
+  std::vector<double> losses;
+  for (std::int64_t step = 0; step < steps; ++step) losses.push_back(executor.train(batch.view(), step, 0.02).loss);
+  return losses;
+}
+
+/// Training goes on without, on all ranks alike, and nobody tries again.
+TEST(RecordedSteps, AreListedFromWhereRecordingFails) {
+  const Communicator world = Communicator::world();
+  const Network network = cases().back().network;
+  const ProcessGrid grid = test::grid_of(grids_for(world.size()).front(), world.size());
+  // Neither the optimiser nor the network knows how many steps there were: a step done twice is like two.
+  const OptimizerOptions optimizer{.kind = OptimizerKind::sgd};
+  Executor processor(network, world, {.grid = grid, .optimizer = optimizer, .seed = 3});
+  const std::vector<double> expected = losses_of(processor, 4);
+  for (std::size_t step = 0; step < 3; ++step) EXPECT_GT(std::abs(expected[step + 1] / expected[step] - 1), 1e-3);
+
+  std::vector<Refusal> refusals{{}, {.by_last_rank_alone = true}};
+  if (world.size() > 1) refusals.push_back({.kind = CallKind::sum});  // in a job of a lane, before any update
+  if (grid.spatial_size() > 1) refusals.push_back({.kind = CallKind::exchange});
+  for (const Refusal& refusal : refusals) {
+    SCOPED_TRACE(fmt::format("{}, last rank alone: {}", name_of(refusal.kind), refusal.by_last_rank_alone));
+    testing::RecordingOptions device{.can_record = true};
+    if (!refusal.by_last_rank_alone || world.rank() + 1 == world.size()) device.refused_in_recordings = refusal.kind;
+    const RecordingDevice stand_in(device);
+    ExecutorOptions options = options_on(stand_in, grid, Transport::nccl);
+    options.optimizer = optimizer;
+    Executor executor(network, world, options);
+    ::testing::internal::CaptureStderr();
+    const std::vector<double> losses = losses_of(executor, 3);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    for (std::size_t step = 0; step < 3; ++step) {
+      const std::size_t done_before = step > 0 && refusal.kind == CallKind::end_recording ? step + 1 : step;
+      EXPECT_NEAR(losses[step] / expected[done_before], 1, 1e-5) << step;
+    }
+    const auto calls = stand_in.calls();
+    EXPECT_EQ(std::ranges::count(calls, CallKind::begin_recording, &QueueCall::kind), 1);
+    EXPECT_EQ(std::ranges::count(calls, CallKind::end_recording, &QueueCall::kind), 1);
+    EXPECT_EQ(std::ranges::count(calls, CallKind::launch, &QueueCall::kind), 0);
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+    EXPECT_NE(said.find(fmt::format("a stand-in records no {}", name_of(refusal.kind))), std::string::npos) << said;
+  }
+}
+
 }  // namespace
 }  // namespace halograd
