@@ -182,23 +182,11 @@ void add_prediction(const Communicator& world, const Plan& plan, const Machine& 
   report["predicted"]["memory_bytes"] = world.all_reduce_max(cost.memory_bytes);
 }
 
-Config bench_config(const BenchStepOptions& options) {
-  Config config = config_of(options.model);
-  const std::int64_t batch = config.train.batch_size;
-  config.train.batch_size = std::max<std::int64_t>(1, batch);
-  config.train.precision = options.precision;
-  validate_option(config, "--precision");
-  config.parallel.device = options.device;
-  validate_option(config, "--device");
-  config.train.batch_size = batch;
-  return config;
-}
-
 }  // namespace
 
 nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOptions& given) {
   BenchStepOptions options = given;
-  Config config = bench_config(options);
+  Config config = config_of(options.model);
   if (options.steps < 0 || options.warm_up < 0) throw UsageError("--steps and --warm-up must not be negative");
   const bool large = config.model.width >= wide;
   if (options.steps == 0) options.steps = large ? 3 : 5;
