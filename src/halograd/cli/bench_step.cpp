@@ -6,6 +6,7 @@
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/random.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/exec/choose_device.hpp"
 #include "halograd/kernels/cpu/conv_floor.hpp"
 #include "halograd/perf/cost_model.hpp"
 #include "halograd/train/model.hpp"
@@ -190,15 +191,16 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
   if (options.steps < 0 || options.warm_up < 0) throw UsageError("--steps and --warm-up must not be negative");
   const bool large = config.model.width >= wide;
   if (options.steps == 0) options.steps = large ? 3 : 5;
-  const ExecutorOptions run = executor_options(config, world);
   std::optional<Machine> machine;
   if (!options.machine.empty()) {
-    machine = load_same_machine(world, options.machine);
+    const Backend device = choose_backend(config.parallel.device, world);
+    machine = load_machine_for_run(world, options.machine, device, "--device ");
     agree(world, [&] {  // said before anything is measured
       static_cast<void>(
           machine->setting_for(world.size(), {.ranks_on_node = world.ranks_on_node(), .threads = thread_count()}));
     });
   }
+  const ExecutorOptions run = executor_options(config, world);
   if (config.train.batch_size == 0) config.train.batch_size = run.grid.data;
 
   const Measurement measured = measure(world, config, run, options);
