@@ -4,8 +4,8 @@
 A step is forward + loss + backward + Adam (CosmoFlow: dropout on) with the same fixed input. Each round starts
 `halograd bench step` and then a fresh PyTorch process, so that both meet the same noise; the table has every round, the
 medians and the ratio PyTorch / HaloGrad (above 1: HaloGrad is faster). With --sweep it compares PyTorch's own settings.
-With --precision bf16 both compute in bf16 with float32 sums; PyTorch's network has bf16 weights too (`best`: its step is
-the faster) or is run under autocast.
+With --precision bf16 both compute in bf16 with float32 sums; PyTorch's network has bf16 weights too (`best`: its step
+is the faster) or is run under autocast.
 """
 
 import argparse
@@ -73,6 +73,11 @@ SETTINGS = {
 
 def settings_of(options):
     return SETTINGS[options.model, options.precision]
+
+
+def settings_help():
+    """The settings' names of each model in each precision."""
+    return "; ".join(f"{model} in {precision}: {', '.join(names)}" for (model, precision), names in SETTINGS.items())
 
 
 def pool_with_onednn():
@@ -226,7 +231,8 @@ def print_table(report):
         print(f"{peer:<22}{cells}{summary.get('peak_rss_bytes', 0) / 2**30:>11.2f}")
     if "ratio" in report:
         print(f"\nPyTorch / HaloGrad: {report['ratio']:.2f} (median of the rounds' ratios; "
-              f"{report['ratio_lowest']:.2f} to {report['ratio_highest']:.2f}), best / best {report['ratio_of_best']:.2f}")
+              f"{report['ratio_lowest']:.2f} to {report['ratio_highest']:.2f}), "
+              f"best / best {report['ratio_of_best']:.2f}")
 
 
 def compare(options, peers):
@@ -235,10 +241,12 @@ def compare(options, peers):
     for round_index in range(options.rounds):
         for peer, run in peers.items():
             runs[peer].append(run())
-            print(f"round {round_index + 1}: {peer:<22} {runs[peer][-1]['step_seconds'] * 1e3:8.1f} ms", file=sys.stderr)
+            milliseconds = runs[peer][-1]["step_seconds"] * 1e3
+            print(f"round {round_index + 1}: {peer:<22} {milliseconds:8.1f} ms", file=sys.stderr)
     report = {
         "model": options.model, "width": options.width, "batch": options.batch, "batch_norm": options.batch_norm,
-        "precision": options.precision, "threads": options.threads, "rounds": runs, "medians": {peer: summarise(results) for peer, results in runs.items()},
+        "precision": options.precision, "threads": options.threads, "rounds": runs,
+        "medians": {peer: summarise(results) for peer, results in runs.items()},
     }
     if "halograd" in runs:
         (other,) = [peer for peer in runs if peer != "halograd"]
@@ -260,7 +268,7 @@ def parse_arguments():
     parser.add_argument("--warmup", type=int, default=2, help="PyTorch steps before those")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="OpenMP threads of both")
-    parser.add_argument("--settings", default="best", help="PyTorch's settings: " + ", ".join(SETTINGS["cosmoflow", "f32"]))
+    parser.add_argument("--settings", default="best", help="PyTorch's settings. " + settings_help())
     parser.add_argument("--halograd", default=str(REPOSITORY / "build/bin/halograd"))
     parser.add_argument("--torch-only", action="store_true")
     parser.add_argument("--sweep", action="store_true", help="compare PyTorch's settings, without HaloGrad")

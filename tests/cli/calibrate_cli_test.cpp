@@ -1,11 +1,13 @@
 #include "cli/machine_files.hpp"
 #include "cli/program.hpp"
 #include "cli/training_runs.hpp"
+#include "halograd/device/cuda_device.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -78,8 +80,8 @@ TEST(Calibrate, PredictsAStepAndMeasuresNothingTwice) {
     EXPECT_EQ(run_ranks(0, calibrate).exit_code, 0);
     EXPECT_EQ(read_file(file), text);
 
-    const json report = parsed(
-        run_ranks(0, "bench step cosmoflow --width 32 --batch-norm --batch 2 --no-floor --json --machine " + file));
+    const json report = parsed(run_ranks(
+        0, "bench step cosmoflow --width 32 --batch-norm --batch 2 --no-floor --device cpu --json --machine " + file));
     const json& predicted = report.at("predicted");
     EXPECT_EQ(number(predicted, "interpolated"), 0);
     EXPECT_NEAR(number(predicted, "memory_bytes") / number(report, "peak_rss_bytes"), 1, 0.15);
@@ -115,7 +117,7 @@ TEST(TrainGridAuto, TakesThePlannersBestAndSaysWhy) {
   const TemporaryDirectory directory;
   const std::filesystem::path run = directory / "run";
   const std::string file = write_machine(directory, machine_of_two_ranks());
-  const std::string automatic = "--grid auto --machine " + file;
+  const std::string automatic = "--set parallel.device=cpu --grid auto --machine " + file;
   const ProgramRun first = test::train(2, run, automatic + " --max-steps 2");
   ASSERT_EQ(first.exit_code, 0) << first.err;
   // Halos are dear: each group has a sample.
@@ -144,14 +146,15 @@ TEST(TrainGridAuto, SaysWhatIsMissing) {
     expect_failure(test::train(ranks, run, more), 2, words);
     EXPECT_FALSE(std::filesystem::exists(run));
   };
+  const std::string on_processors = "--set parallel.device=cpu --grid auto --machine ";
   refused(0, "--grid auto", {"--grid auto needs --machine FILE", "calibrate"});
   refused(0, "--machine " + file, {"--machine is for --grid auto, but --grid is not given"});
   refused(0, "--grid 1x1x1 --machine " + file, {"--machine is for --grid auto, but --grid is 1x1x1"});
   refused(0, "--grid auto --machine /no/such.json", {"/no/such.json: no such machine file"});
-  refused(0, "--grid auto --machine " + file, {"slow was not measured with 1 rank(s) on a node of 1 thread(s)"});
+  refused(0, on_processors + file, {"slow was not measured with 1 rank(s) on a node of 1 thread(s)"});
   json machine = machine_of_two_ranks();
   machine["node_memory_bytes"] = 1000;
-  refused(2, "--grid auto --machine " + write_machine(directory, machine),
+  refused(2, on_processors + write_machine(directory, machine),
           {"no grid fits", "of 2 rank(s) needs the least", "the machine has 500 B"});
 }
 
@@ -163,6 +166,52 @@ TEST(TrainGridAuto, TheFirstRankReadsTheMachineFileForAll) {
                  {"/no/such.json: no such machine file", "(rank 0)"});
 }
 
+// --- A machine file of another device -----------------------------------------------------------------------------
+
+TEST(MachineFileOfAnotherDevice, IsForNoRun) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path run = directory / "run";
+  const std::string processors = write_machine(directory, slow_machine());
+  const auto refused = [&](const std::string& file, const std::string& device, const std::string& other) {
+    const std::vector<std::string> words{file + " has figures of device " + other,
+                                         "but this run computes on " + device + ": take --",
+                                         other + ", or a machine file of device " + device + "\n"};
+    for (const std::string command : {"step", "scaling"}) {
+      const ProgramRun bench = run_ranks(
+          0, fmt::format("bench {} cosmoflow --width 32 --steps 1 --device {} --machine {}", command, device, file));
+      expect_failure(bench, 2, words);
+      EXPECT_TRUE(holds(bench.err, "take --device " + other)) << bench.err;
+      EXPECT_EQ(std::ranges::count(bench.err, '\n'), 1) << bench.err;
+    }
+    const ProgramRun train =
+        test::train(0, run, fmt::format("--grid auto --set parallel.device={} --machine {}", device, file));
+    expect_failure(train, 2, words);
+    EXPECT_TRUE(holds(train.err, "take --set parallel.device=" + other)) << train.err;
+    EXPECT_FALSE(std::filesystem::exists(run));
+  };
+  refused(lassen, "cpu", "cuda");
+  refused(processors, "cuda", "cpu");  // said before the GPU is looked for
+  expect_failure(run_halograd("bench step cosmoflow --width 32 --device reference --machine " + processors), 2,
+                 {"computes on reference: take --device cpu\n"});
+}
+
+TEST(MachineFileOfAnotherDevice, IsComparedWithTheOneThatAutoTakes) {
+  const TemporaryDirectory directory;
+  const bool gpus = !cuda_devices().empty();
+  const std::string wrong = gpus ? write_machine(directory, machine_of_two_ranks()) : lassen;
+  const ProgramRun run = test::train(2, directory / "run", "--grid auto --machine " + wrong);
+  expect_failure(run, 2, {wrong, gpus ? "this run computes on cuda" : "this run computes on cpu"});
+}
+
+TEST(MachineFileOfAnotherDevice, IsNotCalibratedInto) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("machine.json");
+  std::filesystem::copy_file(lassen, file);
+  expect_failure(run_halograd("calibrate cosmoflow --width 32 --out " + file), 2,
+                 {file, "figures of device cuda", "calibrate measures processors", "--out"});
+  EXPECT_EQ(read_file(file), read_file(lassen));
+}
+
 // --- bench scaling and accuracy -----------------------------------------------------------------------------------
 
 TEST(BenchScaling, MeasuresOneAndTwoRanks) {
@@ -170,7 +219,7 @@ TEST(BenchScaling, MeasuresOneAndTwoRanks) {
   json machine = machine_of_two_ranks();
   machine["settings"].push_back(slow_machine().at("settings").at(0));
   const std::string file = write_machine(directory, machine);
-  const std::string start = "bench scaling cosmoflow --width 32 --steps 1 --machine " + file;
+  const std::string start = "bench scaling cosmoflow --width 32 --steps 1 --device cpu --machine " + file;
   const json report = parsed(run_on(2, start + " --json --chart " + directory.file("chart.svg")));
   for (const char* kind : {"strong", "weak"}) {
     ASSERT_EQ(report.at(kind).size(), 2U);
@@ -196,7 +245,7 @@ TEST(BenchScaling, MeasuresOneAndTwoRanks) {
 TEST(BenchScaling, SaysWhatIsWrongBeforeMeasuring) {
   const TemporaryDirectory directory;
   const std::string file = write_machine(directory, slow_machine());
-  const std::string start = "bench scaling cosmoflow --width 32 --steps 1 ";
+  const std::string start = "bench scaling cosmoflow --width 32 --steps 1 --device cpu ";
   const auto refused = [&](int ranks, const std::string& more, int exit_code, const std::vector<std::string>& words) {
     const ProgramRun run = run_ranks(ranks, start + more);
     expect_failure(run, exit_code, words);
@@ -243,7 +292,7 @@ TEST(BenchAccuracy, IsATableOfReports) {
 TEST(BenchStep, RefusesAMachineWithoutThisSetting) {
   const TemporaryDirectory directory;
   const std::string file = write_machine(directory, machine_of_two_ranks());
-  expect_failure(run_ranks(0, "bench step cosmoflow --width 32 --machine " + file), 2,
+  expect_failure(run_ranks(0, "bench step cosmoflow --width 32 --device cpu --machine " + file), 2,
                  {"slow was not measured with 1 rank(s) on a node of 1 thread(s)"});
 }
 

@@ -33,105 +33,6 @@ void expect_one_line(const ProgramRun& run) {
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
 }
 
-// --- summary ------------------------------------------------------------------------------------------------------
-
-struct TableOne {
-  int width;
-  const char* flops;
-  const char* forward_flops;
-  const char* memory;
-  const char* memory_with_batch_norm;
-};
-void PrintTo(const TableOne& row, std::ostream* out) {
-  *out << row.width;
-}
-
-class SummaryOfCosmoflow : public TestWithParam<TableOne> {};
-
-TEST_P(SummaryOfCosmoflow, PrintsThePapersFigures) {
-  const TableOne& row = GetParam();
-  const ProgramRun run = run_halograd("summary cosmoflow --width " + std::to_string(row.width));
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(holds(run.out, std::string(" ") + row.flops + " GFlop forward and backward")) << run.out;
-  EXPECT_TRUE(holds(run.out, std::string(" ") + row.forward_flops + " GFlop forward\n")) << run.out;
-  EXPECT_TRUE(holds(run.out, std::string(" ") + row.memory + " GiB\n")) << run.out;
-  EXPECT_TRUE(holds(run.out, "9.44 million (9,437,636)")) << run.out;
-  const ProgramRun with = run_halograd("summary cosmoflow --batch-norm --width " + std::to_string(row.width));
-  EXPECT_TRUE(holds(with.out, std::string(" ") + row.memory_with_batch_norm + " GiB (twice")) << with.out;
-  EXPECT_TRUE(holds(with.out, "(9,439,652)")) << with.out;
-}
-
-INSTANTIATE_TEST_SUITE_P(TableI, SummaryOfCosmoflow,
-                         testing::Values(TableOne{128, "55.55", "18.52", "0.824", "1.65"},
-                                         TableOne{256, "443.8", "147.9", "6.59", "13.2"},
-                                         TableOne{512, "3550", "1183", "52.7", "105"}));
-
-TEST(Summary, AsJson) {
-  const ProgramRun run = run_halograd("summary cosmoflow --width 128 --json");
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const auto json = nlohmann::json::parse(run.out);
-  EXPECT_EQ(json.at("parameters"), 9437636);
-  EXPECT_NEAR(json.at("conv_flops").get<double>(), 55.55e9, 0.005e9);
-  EXPECT_DOUBLE_EQ(json.at("conv_forward_flops").get<double>() * 3, json.at("conv_flops").get<double>());
-  EXPECT_NEAR(json.at("paper_memory_bytes").get<double>() / (1 << 30), 0.8237, 0.00005);
-  EXPECT_EQ(json.at("ranks"), 1);
-  EXPECT_EQ(json.at("halo_bytes_per_step"), 0);
-  // The plan has to hold conv1's output and is no larger than the paper's figure.
-  EXPECT_GT(json.at("arena_bytes").get<double>(), 4.0 * 16 * 128 * 128 * 128);
-  EXPECT_LT(json.at("arena_bytes").get<double>(), json.at("paper_memory_bytes").get<double>());
-  EXPECT_EQ(json.at("layers").front().at("name"), "conv1");
-  EXPECT_EQ(json.at("layers").front().at("output"), nlohmann::json({16, 128, 128, 128}));
-  EXPECT_EQ(json.at("layers").front().at("parameters"), 4 * 16 * 27);
-  std::int64_t parameters = 0;
-  for (const auto& layer : json.at("layers")) parameters += layer.at("parameters").get<std::int64_t>();
-  EXPECT_EQ(parameters, 9437636);
-}
-
-TEST(Summary, PlansAnyRanksInOneProcess) {
-  const ProgramRun whole = run_halograd("summary cosmoflow --width 128 --batch 2 --json");
-  const ProgramRun split = run_halograd("summary cosmoflow --width 128 --batch 2 --grid 4x2x1 --ranks 16 --json");
-  ASSERT_EQ(whole.exit_code + split.exit_code, 0) << whole.err << split.err;
-  const auto one = nlohmann::json::parse(whole.out);
-  const auto many = nlohmann::json::parse(split.out);
-  EXPECT_EQ(many.at("data_groups"), 2);
-  EXPECT_EQ(many.at("layers").front().at("partition"), "4x2x1");
-  EXPECT_EQ(many.at("layers").back().at("partition"), "1x1x1");
-  EXPECT_FALSE(many.at("reshards").empty());
-  EXPECT_GT(many.at("halo_bytes_per_step"), 0);
-  // A sixteenth of the voxels, and margins.
-  EXPECT_LT(many.at("arena_bytes").get<double>(), one.at("arena_bytes").get<double>() / 16 * 1.5);
-  EXPECT_GT(many.at("arena_bytes").get<double>(), one.at("arena_bytes").get<double>() / 16 * 0.9);
-}
-
-TEST(Summary, OfTheUnetTellsItsCopies) {
-  const auto json = nlohmann::json::parse(run_halograd("summary unet3d --width 40 --grid 2x1x1 --json").out);
-  EXPECT_EQ(json.at("parameters"), 19070560);
-  EXPECT_EQ(json.at("batch_norm"), true);
-  EXPECT_EQ(json.at("layers").back().at("kind"), "cross entropy");
-  // Where cuts do not agree, the upsampled tensor moves; else it is copied beside its skip.
-  EXPECT_EQ(json.at("reshards"), nlohmann::json({"concat1 reshard: deconv1 moves to other cuts into 2x1x1 parts"}));
-  EXPECT_EQ(json.at("copies").size(), 2);
-  const ProgramRun text = run_halograd("summary unet3d --width 256");
-  EXPECT_TRUE(holds(text.out, "(19,070,560)")) << text.out;
-  EXPECT_TRUE(holds(text.out, "3.126e+04 GFlop forward")) << text.out;
-  EXPECT_TRUE(holds(text.out, "concat3 copy: deconv3 is copied within each rank")) << text.out;
-}
-
-TEST(Summary, TakesAConfigurationFile) {
-  const TemporaryDirectory directory;
-  const auto file = directory / "run.toml";
-  test::write_file(file,
-                   "[model]\nwidth = 64\npool = \"max\"\n[train]\nbatch_size = 6\n[parallel]\ngrid = \"2x1x1\"\n");
-  const ProgramRun run = run_halograd("summary " + file.string() + " --json");
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const auto json = nlohmann::json::parse(run.out);
-  EXPECT_EQ(json.at("width"), 64);
-  EXPECT_EQ(json.at("pool"), "max");
-  EXPECT_EQ(json.at("batch_norm"), true);
-  EXPECT_EQ(json.at("batch"), 6);
-  EXPECT_EQ(json.at("grid"), "2x1x1");
-}
-
 // --- What is wrong ------------------------------------------------------------------------------------------------
 
 struct Wrong {
@@ -173,6 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"summary resnet", 2, {"unknown model resnet", "cosmoflow"}},
                     Wrong{"summary unet3d --width 36", 2, {"--width", "36", "multiple of 8"}},
                     Wrong{"summary resnet", 2, {"resnet", "cosmoflow and unet3d"}},
+                    Wrong{"summary cosmoflow --precision fp16", 2, {"--precision", "fp16", "tf32", "bf16"}},
+                    Wrong{"summary cosmoflow --device gpu", 2, {"--device", "gpu", "cuda"}},
+                    Wrong{"summary cosmoflow --device cpu --precision tf32", 2, {"tf32", "bf16"}},
+                    Wrong{"summary cosmoflow --device reference --precision bf16", 2, {"reference", "f32"}},
                     Wrong{"summary missing.toml", 2, {"missing.toml"}},
                     Wrong{"bench step cosmoflow --width 32 --grid 2x1x1", 2, {"2x1x1", "1 rank"}},
                     Wrong{

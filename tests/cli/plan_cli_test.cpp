@@ -34,7 +34,7 @@ using test::write_machine;
 TEST(Plan, OfAHandWrittenMachineIsWhatCanBeComputed) {
   const TemporaryDirectory directory;
   const std::string file = write_machine(directory, slow_machine());
-  const json summary = parsed(run_halograd("summary cosmoflow --width 32 --json"));
+  const json summary = parsed(run_halograd("summary cosmoflow --width 32 --device cpu --json"));
   const json plan = parsed(run_halograd("plan cosmoflow --width 32 --batch 1 --ranks 1 --json --machine " + file));
   const json grids = grids_of(plan, 1);
   ASSERT_EQ(grids.size(), 1U);
@@ -59,7 +59,7 @@ TEST(Plan, PricesMessagesAndSums) {
   const TemporaryDirectory directory;
   const std::string file = write_machine(directory, slow_machine());
   const std::string arguments = "plan cosmoflow --width 32 --batch 1 --ranks 2 --grid 2x1x1 --json --machine " + file;
-  const json summary = parsed(run_halograd("summary cosmoflow --width 32 --grid 2x1x1 --json"));
+  const json summary = parsed(run_halograd("summary cosmoflow --width 32 --grid 2x1x1 --device cpu --json"));
   const json one = grids_of(parsed(run_halograd(arguments)), 2).at(0);
   EXPECT_NEAR(number(one, "gradient_seconds") + number(one, "statistics_seconds"), 2 * number(summary, "sums_per_step"),
               1e-9);
@@ -78,6 +78,22 @@ TEST(Plan, PricesMessagesAndSums) {
   const json hidden = parsed(run_halograd(arguments + " --change /settings/0/overlap=1"));
   EXPECT_LT(number(grids_of(hidden, 2).at(0), "step_seconds"), number(one, "step_seconds"));
   EXPECT_GT(number(grids_of(hidden, 2).at(0), "hidden_seconds"), 0);
+}
+
+TEST(Plan, TakesThePrecisionAndTheMachinesDevice) {
+  const TemporaryDirectory directory;
+  const std::string network = "cosmoflow --width 32 --batch 1 --json --precision ";
+  const std::string on = " --ranks 1 --machine ";
+  const std::string file = write_machine(directory, slow_machine());
+  const json plan = parsed(run_halograd("plan " + network + "bf16" + on + file));
+  EXPECT_EQ(plan.at("precision"), "bf16");
+  EXPECT_EQ(plan.at("device"), "cpu");
+  const json summary = parsed(run_halograd("summary " + network + "bf16 --device cpu"));
+  EXPECT_EQ(
+      number(grids_of(plan, 1).front(), "memory_bytes"),
+      number(summary, "arena_bytes") + number(summary, "next_input_bytes") + number(summary, "parameter_bytes") + 1e6);
+  expect_failure(run_halograd("plan " + network + "tf32" + on + file), 2, {"tf32 is a precision of GPUs"});
+  EXPECT_EQ(parsed(run_halograd("plan " + network + "tf32" + on + lassen)).at("device"), "cuda");
 }
 
 TEST(Plan, PartsAddUpAndTheBestIsTheFastestThatFits) {

@@ -54,8 +54,6 @@ void add_step(CLI::App& bench, const Communicator& world) {
   CLI::App* const command = bench.add_subcommand("step", "A training step on random input, and what it is made of");
   const auto options = std::make_shared<BenchStepOptions>();
   add_model_options(*command, options->model);
-  command->add_option("--precision", options->precision, "f32, bf16, or tf32 (GPUs only)");
-  command->add_option("--device", options->device, "auto (GPUs where there are any), cuda, cpu, or reference");
   command->add_option("--steps", options->steps, "steps to measure (default: 5, or 3 from a width of 256 up)");
   command->add_option("--warm-up", options->warm_up, "steps before those (default: 2)");
   command->add_option("--machine", options->machine, "a machine file of `calibrate`: predicts the step too");
@@ -108,6 +106,7 @@ void add_scaling(CLI::App& bench, const Communicator& world) {
       bench.add_subcommand("scaling", "Steps on 1, 2, 4 … of the ranks there are: strong and weak scaling");
   const auto options = std::make_shared<BenchScalingOptions>();
   add_network_options(*command, options->model);
+  add_device_option(*command, options->model);
   command->add_option("--grid", options->grids, "of each number of ranks, as 1x1x1,2x1x1 (default: the planner's best)")
       ->delimiter(',');
   command->add_option("--machine", options->machine, "a machine file of `calibrate`: predicts the steps too");

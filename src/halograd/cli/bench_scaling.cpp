@@ -6,12 +6,14 @@
 #include "halograd/core/error.hpp"
 #include "halograd/core/log.hpp"
 #include "halograd/core/parallel.hpp"
+#include "halograd/exec/choose_device.hpp"
 #include "halograd/perf/scaling_chart.hpp"
 #include "halograd/train/model.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace halograd {
 namespace {
@@ -26,7 +28,8 @@ std::vector<std::int64_t> rank_counts(int size) {
 }
 
 /// Ranks are taken to share a node. What is asked for, else the planner's best, else samples cut in depth.
-ProcessGrid grid_for(const BenchScalingOptions& options, Config config, std::int64_t ranks, std::int64_t batch) {
+ProcessGrid grid_for(const BenchScalingOptions& options, const std::optional<Machine>& machine, Config config,
+                     std::int64_t ranks, std::int64_t batch) {
   config.train.batch_size = batch;
   if (!options.grids.empty()) {
     const std::vector<ProcessGrid> grids = wanted_grids(options.grids, ranks);
@@ -35,11 +38,10 @@ ProcessGrid grid_for(const BenchScalingOptions& options, Config config, std::int
                        ranks);
     return std::ranges::max(grids, {}, &ProcessGrid::spatial_size);
   }
-  if (!options.machine.empty()) {
+  if (machine) {
     PlanRequest request = plan_request(config);
     request.price.setting = {.ranks_on_node = ranks, .threads = thread_count()};
-    const auto prices =
-        price_grids(build_network(config.model), load_machine(options.machine), all_grids(ranks), request);
+    const auto prices = price_grids(build_network(config.model), *machine, all_grids(ranks), request);
     if (!prices.empty() && !prices.front().refused.empty()) {
       throw UsageError("{}: no step on {} rank(s) can be predicted: {}", options.machine, ranks,
                        prices.front().refused);
@@ -104,14 +106,19 @@ Json bench_scaling(const Communicator& world, const BenchScalingOptions& options
   const Config config = config_of(options.model);
   const std::vector<std::int64_t> counts = rank_counts(world.size());
   const std::int64_t batch = config.train.batch_size > 0 ? config.train.batch_size : 1;
+  std::optional<Machine> machine;
+  if (!options.machine.empty()) {
+    const Backend device = choose_backend(config.parallel.device, world);
+    machine = load_machine_for_run(world, options.machine, device, "--device ");
+  }
   std::vector<Run> strong;
   std::vector<Run> weak;
   agree(world, [&] {  // before the first is measured, so that what is wrong with the last is said at once
     if (!options.chart.empty() && world.rank() == 0) require_writable(options.chart);
     if (options.steps < 0) throw UsageError("--steps is {}; it must not be negative", options.steps);
     for (const std::int64_t ranks : counts) {
-      strong.push_back({grid_for(options, config, ranks, batch), batch});
-      weak.push_back({grid_for(options, config, ranks, batch * ranks), batch * ranks});
+      strong.push_back({grid_for(options, machine, config, ranks, batch), batch});
+      weak.push_back({grid_for(options, machine, config, ranks, batch * ranks), batch * ranks});
     }
   });
   Json report{

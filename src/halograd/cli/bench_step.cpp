@@ -7,6 +7,7 @@
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/random.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/exec/choose_device.hpp"
 #include "halograd/kernels/conv_floor.hpp"
 #include "halograd/perf/cost_model.hpp"
 #include "halograd/train/model.hpp"
@@ -188,35 +189,24 @@ void add_prediction(const Communicator& world, const Plan& plan, const Machine& 
   report["predicted"]["memory_bytes"] = world.all_reduce_max(cost.memory_bytes);
 }
 
-Config bench_config(const BenchStepOptions& options) {
-  Config config = config_of(options.model);
-  const std::int64_t batch = config.train.batch_size;
-  config.train.batch_size = std::max<std::int64_t>(1, batch);
-  config.train.precision = options.precision;
-  validate_option(config, "--precision");
-  config.parallel.device = options.device;
-  validate_option(config, "--device");
-  config.train.batch_size = batch;
-  return config;
-}
-
 }  // namespace
 
 nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOptions& given) {
   BenchStepOptions options = given;
-  Config config = bench_config(options);
+  Config config = config_of(options.model);
   if (options.steps < 0 || options.warm_up < 0) throw UsageError("--steps and --warm-up must not be negative");
   const bool large = config.model.width >= wide;
   if (options.steps == 0) options.steps = large ? 3 : 5;
-  const ExecutorOptions run = executor_options(config, world);
   std::optional<Machine> machine;
   if (!options.machine.empty()) {
-    machine = load_same_machine(world, options.machine);
+    const Backend device = choose_backend(config.parallel.device, world);
+    machine = load_machine_for_run(world, options.machine, device, "--device ");
     agree(world, [&] {  // said before anything is measured
       static_cast<void>(
           machine->setting_for(world.size(), {.ranks_on_node = world.ranks_on_node(), .threads = thread_count()}));
     });
   }
+  const ExecutorOptions run = executor_options(config, world);
   if (config.train.batch_size == 0) config.train.batch_size = run.grid.data;
 
   const Measurement measured = measure(world, config, run, options);

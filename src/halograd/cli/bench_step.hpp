@@ -12,8 +12,6 @@ namespace halograd {
 /// What `bench step` is asked for.
 struct BenchStepOptions {
   ModelOptions model;
-  std::string precision = "f32";
-  std::string device = "auto";
   std::int64_t steps = 0;  ///< 0: 5, or 3 from a width of 256 up
   std::int64_t warm_up = 2;
   bool floor = true;

@@ -154,6 +154,10 @@ void calibrate(const Communicator& world, const CalibrateOptions& options) {
   });
   const bool known = world.all_reduce_max(std::int64_t{world.rank() == 0 && std::filesystem::exists(options.out)}) != 0;
   Machine machine = known ? load_same_machine(world, options.out) : this_machine();
+  if (machine.backend != Backend::cpu) {
+    throw UsageError("{} has figures of device {}, but calibrate measures processors: give another file with --out",
+                     options.out, backend_name(machine.backend));
+  }
   MachineSetting& setting = setting_of(machine, world.ranks_on_node(), thread_count());
   if (setting.baseline_bytes == 0) {  // a new one
     setting.baseline_bytes = measure_baseline(world, cosmoflow({.width = 32}), {});

@@ -4,6 +4,7 @@
 #include "halograd/core/error.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/exec/choose_device.hpp"
 #include "halograd/train/model.hpp"
 
 namespace halograd {
@@ -53,7 +54,8 @@ PlannedConfig load_planned_config(const Communicator& world, const ConfigOptions
   ConfigOptions whole = options;
   whole.grid = "1x1x1";
   PlannedConfig planned{load_config(world, whole), {}};
-  const Machine prices = load_same_machine(world, machine);
+  const Backend device = choose_backend(planned.config.parallel.device, world);
+  const Machine prices = load_machine_for_run(world, machine, device, "--set parallel.device=");
   agree(world, [&] {
     const auto grids = fitting_grids(planned.config, prices, world);
     planned.config.parallel.grid = grids.front().grid.spatial_name();

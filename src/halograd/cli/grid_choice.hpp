@@ -13,7 +13,7 @@ struct PlannedConfig {
 };
 
 /// Collective. As load_config; where --grid says "auto", the planner chooses the grid for these ranks by the machine
-/// file. Throws UsageError without a machine file, or where no grid fits.
+/// file. Throws UsageError without a machine file, with one of another device than the run's, or where no grid fits.
 PlannedConfig load_planned_config(const Communicator& world, const ConfigOptions& options, const std::string& machine);
 
 }  // namespace halograd

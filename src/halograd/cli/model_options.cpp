@@ -50,11 +50,17 @@ void add_network_options(CLI::App& command, ModelOptions& options) {
   command.add_flag("--batch-norm", options.batch_norm, "batch normalisation behind every convolution");
   command.add_option("--pool", options.pool, "average or max (default: average)");
   command.add_option("--batch", options.batch, "the global mini-batch (default: one sample a data-parallel group)");
+  command.add_option("--precision", options.precision, "f32 (default), bf16, or tf32 (GPUs only)");
+}
+
+void add_device_option(CLI::App& command, ModelOptions& options) {
+  command.add_option("--device", options.device, "auto (default: GPUs where there are any), cuda, cpu, or reference");
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
   add_network_options(command, options);
   command.add_option("--grid", options.grid, "parts of a sample in depth, height and width (default: 1x1x1)");
+  add_device_option(command, options);
 }
 
 Config config_of(const ModelOptions& options) {
@@ -65,6 +71,8 @@ Config config_of(const ModelOptions& options) {
   if (options.pool) apply(config, "--pool", config.model.pool, *options.pool);
   if (options.grid) apply(config, "--grid", config.parallel.grid, *options.grid);
   if (options.batch) apply(config, "--batch", config.train.batch_size, *options.batch);
+  if (options.precision) apply(config, "--precision", config.train.precision, *options.precision);
+  if (options.device) apply(config, "--device", config.parallel.device, *options.device);
   if (!file && !options.batch) config.train.batch_size = 0;
   return config;
 }

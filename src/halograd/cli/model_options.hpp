@@ -11,7 +11,7 @@
 
 namespace halograd {
 
-/// A network named on the command line, and how it is run: what `summary` and `bench step` share.
+/// A network named on the command line, and how it is run: what `summary`, `plan` and `bench` share.
 struct ModelOptions {
   std::string model;  ///< a model's name or a configuration file
   std::optional<std::int64_t> width;
@@ -19,10 +19,13 @@ struct ModelOptions {
   std::optional<std::string> pool;
   std::optional<std::string> grid;
   std::optional<std::int64_t> batch;
+  std::optional<std::string> precision;
+  std::optional<std::string> device;
 };
 
-/// All but the grid; then with it.
+/// All but grid and device; the device; all.
 void add_network_options(CLI::App& command, ModelOptions& options);
+void add_device_option(CLI::App& command, ModelOptions& options);
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 /// A configuration for them: the file's, or the defaults (cosmoflow without batch normalisation) with train.batch_size

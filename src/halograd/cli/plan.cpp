@@ -94,6 +94,7 @@ Advice advise(const PlanOptions& options) {
                 .setting = options.setting};
   if (advice.config.train.batch_size == 0) advice.config.train.batch_size = std::ranges::max(options.ranks);
   const std::int64_t batch = advice.config.train.batch_size;
+  require_precision(plan_request(advice.config).precision, advice.machine.backend);
   advice.paper = paper_figures(build_network(advice.config.model));
   advice.memory_factor = advice.config.model.batch_norm ? 2 : 1;
   std::vector<std::int64_t> counts = options.ranks;
@@ -159,8 +160,9 @@ double rank_memory(const Machine& machine) {
 }
 
 std::string to_text(const Advice& advice, const PlanOptions& options) {
-  std::vector<std::string> lines{fmt::format("{}, mini-batch {}, on {}", model_title(advice.config.model),
-                                             advice.config.train.batch_size, advice.machine.name)};
+  std::vector<std::string> lines{fmt::format("{}, mini-batch {}, {} on {}", model_title(advice.config.model),
+                                             advice.config.train.batch_size, advice.config.train.precision,
+                                             advice.machine.name)};
   const RankAdvice* first = nullptr;
   for (const RankAdvice& each : advice.strong) {
     lines.push_back(fmt::format("\n{} rank(s):", each.ranks));
@@ -212,6 +214,8 @@ nlohmann::ordered_json to_json(const Advice& advice) {
                               {"width", advice.config.model.width},
                               {"batch_norm", advice.config.model.batch_norm},
                               {"batch", advice.config.train.batch_size},
+                              {"precision", advice.config.train.precision},
+                              {"device", backend_name(advice.machine.backend)},
                               {"machine", advice.machine.name},
                               {"paper_memory_bytes", paper},
                               {"paper_ranks_per_sample", paper_ranks(paper, rank_memory(advice.machine))},

@@ -41,6 +41,16 @@ Machine load_same_machine(const Communicator& world, const std::string& file) {
   return machine_from_json(nlohmann::ordered_json::parse(world.all_gather(text).front()));
 }
 
+Machine load_machine_for_run(const Communicator& world, const std::string& file, Backend device,
+                             const std::string& option) {
+  Machine machine = load_same_machine(world, file);
+  if (machine.backend == device) return machine;
+  const char* const other = backend_name(machine.backend);
+  const std::string own = backend_name(device);
+  throw UsageError("{} has figures of device {}, but this run computes on {}: take {}{}{}", file, other, own, option,
+                   other, device == Backend::reference ? "" : ", or a machine file of device " + own);
+}
+
 namespace {
 
 struct NamedPart {

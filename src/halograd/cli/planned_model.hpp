@@ -20,6 +20,11 @@ std::vector<ProcessGrid> wanted_grids(const std::vector<std::string>& texts, std
 /// Collective. As load_machine, by rank 0, who tells the others: each node may have files of its own.
 Machine load_same_machine(const Communicator& world, const std::string& file);
 
+/// Collective. Likewise, for a run on `device`, which `option` chooses ("--device "). Throws UsageError too where the
+/// file's figures are of another device.
+Machine load_machine_for_run(const Communicator& world, const std::string& file, Backend device,
+                             const std::string& option);
+
 /// A step's parts as reports name them: "convolution_seconds", …
 nlohmann::ordered_json to_json(const StepCost& step);
 StepCost step_cost(const nlohmann::ordered_json& json);

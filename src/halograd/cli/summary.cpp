@@ -4,6 +4,7 @@
 #include "halograd/cli/plan_figures.hpp"
 #include "halograd/core/error.hpp"
 #include "halograd/core/system.hpp"
+#include "halograd/exec/choose_device.hpp"
 #include "halograd/train/model.hpp"
 
 #include <fmt/ranges.h>
@@ -33,11 +34,14 @@ struct LayerRow {
 /// All that `summary` tells of a network and its plan.
 struct Summary {
   Config config;
+  Backend backend = Backend::cpu;
+  Precision precision = Precision::f32;
   ProcessGrid grid;
   std::vector<LayerRow> layers;
   std::int64_t parameters = 0;
   PaperFigures paper;
   double memory_factor = 1;  ///< the paper's: twice with batch norm
+  double kept_bytes = 0;     ///< every output and error signal of a sample, in the precision's bytes
   std::int64_t samples_of_a_group = 1;
   PlanFigures plan;
   std::vector<std::string> reshards;
@@ -76,7 +80,8 @@ void add_placements(const Plan& plan, Summary& summary) {
   }
 }
 
-Summary summarize(const SummaryOptions& options) {
+/// Collective, for a device "auto".
+Summary summarize(const Communicator& world, const SummaryOptions& options) {
   Summary summary;
   summary.config = config_of(options.model);
   Config& config = summary.config;
@@ -89,13 +94,15 @@ Summary summarize(const SummaryOptions& options) {
   summary.paper = paper_figures(network);
   summary.memory_factor = config.model.batch_norm ? 2 : 1;
   const ExecutorOptions run = executor_options(config, summary.grid.size());
-  const CompileOptions compile_options{.grid = summary.grid,
-                                       .batch = config.train.batch_size,
-                                       .scope = run.statistics,
-                                       .input_partition = {},
-                                       .traits = {}};
-  summary.plan = largest_figures(network, compile_options, optimizer_slots(run.optimizer.kind));
-  add_placements(compile(network, compile_options), summary);
+  summary.backend = choose_backend(config.parallel.device, world);
+  summary.precision = run.precision;
+  require_precision(run.precision, summary.backend);
+  summary.kept_bytes = summary.paper.memory_bytes_with_norms *
+                       static_cast<double>(dtype_size(activation_type(run.precision))) / sizeof(float);
+  CompileOptions compiled = compile_options(run, 0, Mode::train, config.train.batch_size);
+  compiled.traits = kernel_traits(summary.backend);  // the device itself need not be here
+  summary.plan = largest_figures(network, compiled, optimizer_slots(run.optimizer.kind));
+  add_placements(compile(network, compiled), summary);
   return summary;
 }
 
@@ -133,11 +140,12 @@ std::string to_text(const Summary& summary) {
   lines.push_back("");
   const PlanFigures& plan = summary.plan;
   lines.push_back(
-      fmt::format("The plan of a training step: {} rank{}, grid {}, {} data-parallel group{}, mini-batch {}",
+      fmt::format("The plan of a training step: {} rank{}, grid {}, {} data-parallel group{}, mini-batch {}, {} on {}",
                   summary.grid.size(), summary.grid.size() == 1 ? "" : "s", summary.grid.spatial_name(),
-                  summary.grid.data, summary.grid.data == 1 ? "" : "s", summary.config.train.batch_size));
+                  summary.grid.data, summary.grid.data == 1 ? "" : "s", summary.config.train.batch_size,
+                  precision_name(summary.precision), backend_name(summary.backend)));
   lines.push_back("  on the rank with most of it");
-  const double kept = summary.paper.memory_bytes_with_norms * static_cast<double>(summary.samples_of_a_group);
+  const double kept = summary.kept_bytes * static_cast<double>(summary.samples_of_a_group);
   lines.push_back(fmt::format("  activations (arena)    {} (every output and error signal of its group: {})",
                               bytes_text(plan.arena_bytes), format_bytes(kept)));
   lines.push_back(fmt::format("  the next step's input  {}", bytes_text(plan.input_bytes)));
@@ -174,8 +182,10 @@ nlohmann::ordered_json to_json(const Summary& summary) {
           {"ranks", summary.grid.size()},
           {"data_groups", summary.grid.data},
           {"batch", summary.config.train.batch_size},
+          {"precision", precision_name(summary.precision)},
+          {"device", backend_name(summary.backend)},
           {"arena_bytes", summary.plan.arena_bytes},
-          {"outputs_and_error_signals_bytes", summary.paper.memory_bytes_with_norms},
+          {"outputs_and_error_signals_bytes", summary.kept_bytes},
           {"next_input_bytes", summary.plan.input_bytes},
           {"parameter_bytes", summary.plan.parameter_bytes},
           {"message_buffer_bytes", summary.plan.message_buffer_bytes},
@@ -197,7 +207,7 @@ void add_summary_command(CLI::App& app, const Communicator& world) {
   command->add_option("--ranks", options->ranks, "ranks to plan for (default: as many as the grid has parts)");
   command->add_flag("--json", options->json, "one JSON object");
   command->callback([options, world] {
-    const Summary summary = summarize(*options);
+    const Summary summary = summarize(world, *options);
     print(world, options->json ? to_json(summary).dump(2) : to_text(summary));
   });
 }

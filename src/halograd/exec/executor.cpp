@@ -14,7 +14,16 @@ namespace {
 /// Sums of a loss on labels are longer than statistics of few channels.
 constexpr std::int64_t smallest_sum = 4096;
 
-CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mode, std::int64_t batch) {
+/// Which ranks of a node share a device: all share the processor.
+std::int64_t ranks_sharing(const Device& device, const Communicator& world) {
+  if (device.id().empty()) return world.ranks_on_node();
+  const std::vector<std::string> ids = world.all_gather(device.id());
+  return std::ranges::count(ids, device.id());
+}
+
+}  // namespace
+
+CompileOptions compile_options(const ExecutorOptions& options, std::int64_t rank, Mode mode, std::int64_t batch) {
   return {.grid = options.grid,
           .rank = rank,
           .batch = batch,
@@ -28,22 +37,11 @@ CompileOptions compile_options(const ExecutorOptions& options, int rank, Mode mo
           .traits = kernel_traits(options.device.backend())};
 }
 
-/// Which ranks of a node share a device: all share the processor.
-std::int64_t ranks_sharing(const Device& device, const Communicator& world) {
-  if (device.id().empty()) return world.ranks_on_node();
-  const std::vector<std::string> ids = world.all_gather(device.id());
-  return std::ranges::count(ids, device.id());
-}
-
-void require_precision(const ExecutorOptions& options) {
-  const Backend backend = options.device.backend();
-  if (options.precision == Precision::f32 || backend == Backend::cuda) return;
-  if (options.precision == Precision::tf32)
-    throw UsageError("tf32 is a precision of GPUs; this device has f32 and bf16");
+void require_precision(Precision precision, Backend backend) {
+  if (precision == Precision::f32 || backend == Backend::cuda) return;
+  if (precision == Precision::tf32) throw UsageError("tf32 is a precision of GPUs; this device has f32 and bf16");
   if (backend == Backend::reference) throw UsageError("the reference backend computes in f32 only");
 }
-
-}  // namespace
 
 Executor::Executor(const Network& network, const Communicator& world, const ExecutorOptions& options)
     : network_(network), world_(world), options_(options) {
@@ -55,8 +53,8 @@ Executor::Executor(const Network& network, const Communicator& world, const Exec
     if (options_.input_slots < 1) {
       throw UsageError("an executor needs at least one input slot, not {}", options_.input_slots);
     }
-    require_precision(options_);
     const Device& device = options_.device;
+    require_precision(options_.precision, device.backend());
     queue_ = device.make_queue();
     const Plan plan = compile(network_, compile_options(options_, world_.rank(), Mode::predict, 1));
     require_memory(plan.parameter_bytes(optimizer_slots(options_.optimizer.kind)), "weights and optimiser state",

@@ -28,6 +28,12 @@ struct ExecutorOptions {
   std::optional<Partition> input_partition;  ///< see CompileOptions
 };
 
+/// What the plans of an executor with these options are compiled with, for any of its ranks.
+CompileOptions compile_options(const ExecutorOptions& options, std::int64_t rank, Mode mode, std::int64_t batch);
+
+/// Throws UsageError where the kernels of `backend` don't compute in `precision`.
+void require_precision(Precision precision, Backend backend);
+
 /// Runs a network on this rank of a grid: holds the parameters, one arena, the input slots, and a bound plan for each
 /// mode and mini-batch size it was asked for. All members that run are collective over the communicator.
 ///
