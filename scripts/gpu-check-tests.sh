@@ -63,8 +63,9 @@ check_training() {
 }
 check_resuming() { # MODEL DATA PRECISION RANKS
   # shellcheck disable=SC2046
-  check "training and resuming $1 in $3, $(in_words "$4")" bash "$here/train-and-resume.sh" "$work/run-$1-$3-$4" \
+  check "training and resuming $1 in $3, $(in_words "$4")" bash "$here/train-and-resume.sh" "$work/run" \
     "$1" "$2" "$3" "$4x1x1" $([[ "$4" == 1 ]] || on_ranks "$4") "$bin/halograd"
+  rm -rf "$work/run"  # one that failed is there still: a gigabyte
 }
 
 check_with_sanitizer() {
