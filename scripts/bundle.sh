@@ -98,7 +98,7 @@ if [[ -n "$cublas" ]]; then
   printf '%s useful\n' "libnvrtc.so.$major" "libcublas.so.$major" libcuda.so.1 >>"$bundle/lib/vendor-libraries"
 fi
 
-cp "$root/scripts/gpu-check.sh" "$bundle"
+cp "$root"/scripts/{gpu-check,gpu-check-tests,train-and-resume}.sh "$bundle"
 cp -r "$root/machines" "$root/examples" "$bundle"
 mkdir "$bundle/peers"
 cp "$root"/bench/peers/*.py "$bundle/peers"

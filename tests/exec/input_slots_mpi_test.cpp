@@ -1,7 +1,9 @@
 // While a step computes with one input slot, another thread fills the other, over and over, first with what would spoil
-// any result: the losses, outputs and weights are bit for bit those of steps that convert their own input.
+// any result: the losses, outputs and weights are bit for bit those of steps that convert their own input. On a GPU the
+// thread's work goes by a queue of its own, beside that of the steps, which are recorded and replayed by then.
 #include "exec/support.hpp"
 #include "halograd/core/parallel.hpp"
+#include "halograd/kernels/input_converter.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,7 +16,7 @@
 namespace halograd {
 namespace {
 
-constexpr std::int64_t steps = 3;
+constexpr std::int64_t steps = 6;  // of each slot the second is recorded where steps can be, the third replayed
 constexpr double rate = 1e-2;
 
 /// Networks by what reads the input: a convolution (halo exchange on the slot), a chain (faces sent from it), a
@@ -50,18 +52,32 @@ std::vector<ProcessGrid> grids_for(std::int64_t ranks) {
 
 /// What a thread does that has this rank's voxels of a mini-batch: spoils all that the slot held, margins too, then
 /// converts.
-void fill(const Executor& executor, const Plan& plan, const std::vector<float>& voxels, int slot) {
-  auto* const to = reinterpret_cast<float*>(executor.input_slot(slot));
-  const InputUnit& input = plan.input;
-  std::fill_n(to, plan.input_bytes() / 4, std::numeric_limits<float>::quiet_NaN());
-  const std::int64_t channels = input.shape.channels;
-  for (std::int64_t n = 0; n < plan.samples.count; ++n) {
-    const ConvertDesc desc{.dtype = DType::f32, .channels = channels, .source = input.own, .dst = input.tile.box};
-    std::uint32_t refused = 0;
-    convert_input(executor.queue(), desc, voxels.data() + n * channels * input.own.volume(),
-                  to + n * channels * input.tile.box.volume(), &refused);
+class Filler {
+public:
+  explicit Filler(const Executor& executor)
+      : executor_(executor), queue_(executor.device().make_queue()), converter_(executor.device(), queue_) {}
+
+  void fill(const Plan& plan, const std::vector<float>& voxels, int slot) {
+    auto* const to = reinterpret_cast<float*>(executor_.input_slot(slot));
+    const InputUnit& input = plan.input;
+    spoiled_.assign(static_cast<std::size_t>(plan.input_bytes() / 4), std::numeric_limits<float>::quiet_NaN());
+    queue_.copy(spoiled_.data(), to, plan.input_bytes());
+    const std::int64_t channels = input.shape.channels;
+    converter_.begin(plan.samples.count);
+    for (std::int64_t n = 0; n < plan.samples.count; ++n) {
+      const ConvertDesc desc{.dtype = DType::f32, .channels = channels, .source = input.own, .dst = input.tile.box};
+      converter_.convert(desc, voxels.data() + n * channels * input.own.volume(),
+                         to + n * channels * input.tile.box.volume());
+    }
+    converter_.finish();
   }
-}
+
+private:
+  const Executor& executor_;
+  Queue queue_;
+  InputConverter converter_;
+  std::vector<float> spoiled_;
+};
 
 MiniBatch converted(const MiniBatch& batch, int slot) {
   MiniBatch view = batch;
@@ -79,6 +95,7 @@ struct Trace {
 
 void finish(Trace& trace, Executor& executor) {
   trace.output.assign(executor.output().begin(), executor.output().end());
+  executor.parameters().to_host();
   const float* const values = executor.parameters().values();
   trace.weights.assign(values, values + executor.parameters().trainable_elements());
 }
@@ -87,7 +104,7 @@ constexpr std::int64_t batch_size = 3;
 constexpr std::int64_t evaluated_size = 1;  // leaves the second of two groups without a sample
 
 Trace convert_in_steps(const Network& net, const Communicator& world, const ProcessGrid& grid) {
-  Executor executor(net, world, {.grid = grid});
+  Executor executor(net, world, {.grid = grid, .device = test::device_under_test(Backend::cpu, world)});
   const Plan& plan = executor.prepare(Mode::train, batch_size);
   Trace trace;
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -101,7 +118,8 @@ Trace convert_in_steps(const Network& net, const Communicator& world, const Proc
 }
 
 Trace fill_beside_steps(const Network& net, const Communicator& world, const ProcessGrid& grid) {
-  Executor executor(net, world, {.grid = grid, .input_slots = 2});
+  Executor executor(net, world,
+                    {.grid = grid, .device = test::device_under_test(Backend::cpu, world), .input_slots = 2});
   const Plan& train = executor.prepare(Mode::train, batch_size);
   const Plan& evaluate = executor.prepare(Mode::evaluate, evaluated_size);
   std::vector<std::unique_ptr<test::RandomBatch>> batches;
@@ -110,14 +128,15 @@ Trace fill_beside_steps(const Network& net, const Communicator& world, const Pro
         std::make_unique<test::RandomBatch>(step < steps ? train : evaluate, static_cast<std::uint64_t>(10 * step)));
   }
   Trace trace;
-  fill(executor, train, batches[0]->inputs(), 0);
+  Filler filler(executor);
+  filler.fill(train, batches[0]->inputs(), 0);
   for (std::int64_t step = 0; step < steps; ++step) {
     const int slot = static_cast<int>(step % 2);
     const auto next = static_cast<std::size_t>(step + 1);
     const Plan& reader = step + 1 < steps ? train : evaluate;
-    std::jthread filler([&](const std::stop_token& stop) {
+    std::jthread beside([&](const std::stop_token& stop) {
       work_alone();
-      do fill(executor, reader, batches[next]->inputs(), 1 - slot);
+      do filler.fill(reader, batches[next]->inputs(), 1 - slot);
       while (!stop.stop_requested());
     });
     trace.losses.push_back(executor.train(converted(batches[next - 1]->view(), slot), step, rate).loss);

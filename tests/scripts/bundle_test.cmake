@@ -38,6 +38,16 @@ if(NOT output MATCHES "grid 2x1x1 on 2 rank\\(s\\)")
   message(FATAL_ERROR "two ranks of the bundle print:\n${output}")
 endif()
 
+# What gpu-check.sh takes from beside it, with a training as it does one there.
+if(NOT EXISTS ${bundle}/gpu-check-tests.sh)
+  message(FATAL_ERROR "gpu-check.sh of the bundle lacks gpu-check-tests.sh")
+endif()
+run(${bare} ${bundle}/bin/halograd synth lits --out ${WORK}/scans --count 8 --width 32)
+run(${bare} ${bundle}/bin/halograd convert lits --volumes ${WORK}/scans --out ${WORK}/cases --width 16)
+run(${bare} STAND_IN_PROGRAM=${bundle}/bin/halograd
+            bash ${bundle}/train-and-resume.sh ${WORK}/run unet3d ${WORK}/cases bf16 2x1x1
+            ${bundle}/bin/mpirun -n 2 ${CMAKE_CURRENT_LIST_DIR}/on_processor.sh)
+
 run(env LD_LIBRARY_PATH=${bundle}/lib ldd ${bundle}/libexec/halograd ${bundle}/libexec/mpirun
         ${bundle}/lib/openmpi/mca_pml_ob1.so ${bundle}/lib/openmpi/mca_pmix_ext3x.so)
 string(REGEX MATCHALL "[^ \t\n]+ => [^ \n]+" linked "${output}")

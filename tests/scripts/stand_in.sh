@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Plays each program that gpu-check.sh starts, by the name it is called with. STAND_IN_<NAME>, with _ for -, changes what it
-# does: fails, skips, blind (sees no GPU), hangs; of nvidia-smi, none; of halograd, no-floor. STAND_IN_FOLDER: where they leave word for each other.
-name="$(basename "$0")"
+# does: fails, skips, blind (sees no GPU), hangs, refuses (the machine); of nvidia-smi, none and two; of halograd,
+# no-floor. STAND_IN_FOLDER: where they leave word for each other.
+name="$(basename "$0" .sh)"
 variable="STAND_IN_${name//-/_}"
 case "${!variable:-}" in
   fails) echo "$name has found a fault"; exit 3 ;;
   skips) echo "[  PASSED  ] 0 tests."; echo "[  SKIPPED ] 4 tests, listed below:"; exit 0 ;;
   blind) echo "no NVIDIA driver"; echo "[  PASSED  ] 5 tests."; echo "[  SKIPPED ] 4 tests, listed below:"; exit 0 ;;
   hangs) exec sleep 60 ;;
+  refuses) echo "========= Error: Device not supported"; exit 1 ;;
   none) echo "No devices were found"; exit 6 ;;
+  two) [[ "$*" != -L ]] || echo "GPU 1: Stand-in (UUID: GPU-1)" ;;
 esac
 # A step lasts until its memory has been looked at.
 last_until_watched() {
@@ -52,6 +55,10 @@ case "$name" in
         last_until_watched
         printf '{\n  "step_seconds": 0.1,\n  "version": "2"\n}\n' ;;
     esac ;;
-  test_exec_mpi) [[ "$HALOGRAD_TEST_DEVICE" == cuda ]] && echo "[  PASSED  ] 9 tests." ;;
+  test_exec_mpi)  # the number of tests tells which ways of messages were open
+    passed=9
+    [[ "${HALOGRAD_NCCL:-}" != 0 ]] || passed=8
+    [[ "${HALOGRAD_NCCL:-} ${HALOGRAD_SHARED_MEMORY:-}" != "0 0" ]] || passed=7
+    [[ "$HALOGRAD_TEST_DEVICE" == cuda ]] && echo "[  PASSED  ] $passed tests." ;;
   test_*) echo "[  PASSED  ] 7 tests."; echo "[  SKIPPED ] 2 tests, listed below:" ;;
 esac
