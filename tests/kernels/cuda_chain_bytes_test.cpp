@@ -1,5 +1,4 @@
-#include "halograd/kernels/cuda/chain_bytes.hpp"
-
+#include "kernels/chain_bytes.hpp"
 #include "kernels/cuda_chain_support.hpp"
 #include "kernels/software_launcher.hpp"
 
@@ -99,7 +98,7 @@ void expect_counts(ChainDesc desc, DType type, std::size_t size) {
   if (sliced && cuda::chain::takes_vectors(desc, static_cast<std::int64_t>(16 / size))) return;
   Buffers<T> at(desc);
   cuda::chain::KernelChain<T, SoftwareLauncher> chain(desc, SoftwareLauncher(processors));
-  const cuda::ChainBytes expected = cuda::chain_bytes(desc, processors);
+  const ChainBytes expected = chain_bytes(desc, processors);
   const DropoutKey key;
   EXPECT_EQ(bytes_looked_at(size, [&] { chain.moments(at.y.data(), at.sums.data(), at.sums.data()); }),
             expected.moments.looked_at);
@@ -157,7 +156,7 @@ constexpr std::int64_t partial = 264 * 2 * 16 * 8;
 
 TEST(CudaChainBytesOf, CosmoFlowsFirstChain) {
   const Window centred{Extent::cube(3), Extent::cube(2), Extent::cube(1)};
-  const auto bytes = cuda::chain_bytes(network_chain(16, 128, PoolKind::average, centred, DType::f32));
+  const auto bytes = chain_bytes(network_chain(16, 128, PoolKind::average, centred, DType::f32));
   const std::int64_t y = 128 * mib;
   const std::int64_t out = 16 * mib;
   EXPECT_EQ(bytes.moments.read, y + partial);
@@ -173,14 +172,14 @@ TEST(CudaChainBytesOf, CosmoFlowsFirstChain) {
   EXPECT_EQ(bytes.forward.looked_at, std::int64_t{8 * 17 - 1} * 191 * 191 * 64);
   // A voxel has 191 / 128 readers along d and h; along w two voxels share two outputs, the last pair one.
   EXPECT_EQ(bytes.backward_data.looked_at, y + std::int64_t{191} * 191 * 127 * 64);
-  const cuda::KernelBytes step = bytes.step(true);
+  const KernelBytes step = bytes.step(true);
   EXPECT_EQ(step.least, 5 * y + 3 * out);
   EXPECT_LT(static_cast<double>(step.moved()), 1.001 * static_cast<double>(step.least));
 }
 
 TEST(CudaChainBytesOf, TheUNetsFirstPooling) {
   const Window halve{Extent::cube(2), Extent::cube(2), {}};
-  const auto bytes = cuda::chain_bytes(network_chain(64, 128, PoolKind::max, halve, DType::bf16));
+  const auto bytes = chain_bytes(network_chain(64, 128, PoolKind::max, halve, DType::bf16));
   const std::int64_t y = 256 * mib;
   const std::int64_t out = 32 * mib;
   const std::int64_t winners = 16 * mib;
@@ -190,7 +189,7 @@ TEST(CudaChainBytesOf, TheUNetsFirstPooling) {
   EXPECT_EQ(bytes.backward_data.read, y + out + winners);
   EXPECT_EQ(bytes.backward_data.written, y);
   // What knowing the winners costs: 3 × 16 MiB.
-  const cuda::KernelBytes step = bytes.step(true);
+  const KernelBytes step = bytes.step(true);
   EXPECT_EQ(step.least, 5 * y + 3 * out);
   EXPECT_LT(static_cast<double>(step.moved()), 1.04 * static_cast<double>(step.least));
 }
@@ -210,7 +209,7 @@ TEST(CudaChainBytesOf, BlocksSumsAreAsManyAsTheyLeave) {
           run();
           return std::count_if(scratch.begin(), scratch.end(), [](double value) { return value == value; }) * 8;
         };
-        const cuda::ChainBytes expected = cuda::chain_bytes(desc, processors);
+        const ChainBytes expected = chain_bytes(desc, processors);
         EXPECT_EQ(left([&] { chain.moments(at.y.data(), at.sums.data(), at.sums.data()); }), expected.moments.written);
         EXPECT_EQ(left([&] {
                     chain.backward_sums(at.y.data(), {}, at.norm.view(), at.dst.data(), at.argmax.data(), {}, desc.in,

@@ -1,4 +1,3 @@
-#include "halograd/kernels/cuda/bytes.hpp"
 #include "halograd/kernels/cuda/region_copy_index.hpp"
 #include "kernels/region_cases.hpp"
 #include "kernels/software_grid.hpp"
@@ -92,51 +91,6 @@ TEST(CudaRegionCopy, MovesSixteenBytesAtATimeWhereRunsAllow) {
   EXPECT_EQ(width_of_face<Bf16>(8, 2), 16);
   EXPECT_EQ(width_of_face<Bf16>(4, 1), 8);
   EXPECT_EQ(width_of_face<Bf16>(3, 1), 2);
-}
-
-/// Bytes of the sectors that a launch touches, counted access by access.
-template <typename T>
-std::array<std::int64_t, 2> sectors_touched(const RegionCopy& copy, const Slice& from, const Slice& to) {
-  // Places relative to buffers that begin with a sector.
-  const std::vector<T> source(from.buffer.size() + 64);
-  std::vector<T> target(to.buffer.size() + 64);
-  const auto sector_of = [](const T* at, const T* base) {
-    return (at - base) * static_cast<std::int64_t>(sizeof(T)) / cuda::sector_bytes;
-  };
-  std::set<std::int64_t> read;
-  std::set<std::int64_t> written;
-  cuda::move_region<false>(copy, source.data(), target.data(),
-                           [&]<int width>(const cuda::MoveUnits<T, width, false>& body, std::int64_t items) {
-                             for (std::uint32_t item = 0; item < items; ++item) {
-                               const auto place = body.nest.place(item);
-                               read.insert(sector_of(body.from + place.from, source.data()));
-                               read.insert(sector_of(body.from + place.from + width - 1, source.data()));
-                               written.insert(sector_of(body.to + place.to, target.data()));
-                               written.insert(sector_of(body.to + place.to + width - 1, target.data()));
-                             }
-                           });
-  return {static_cast<std::int64_t>(read.size()) * cuda::sector_bytes,
-          static_cast<std::int64_t>(written.size()) * cuda::sector_bytes};
-}
-
-TYPED_TEST(CudaRegionCopyTest, TouchesTheSectorsThatItsByteCountSays) {
-  Dice dice(9);
-  for (std::uint64_t round = 0; round < 60; ++round) {
-    Box region;
-    for (int i = 0; i < 3; ++i) {
-      region.lo[i] = dice.between(2, 5);
-      region.hi[i] = region.lo[i] + dice.between(1, 4);
-    }
-    const std::int64_t channels = dice.one_of<std::int64_t>({1, 3, 4, 8, 16, 33});
-    const std::int64_t samples = dice.between(1, 2);
-    Slice from = random_slice(dice, samples, region, channels, round);
-    Slice to = random_slice(dice, samples, region, channels, round);
-    const RegionCopy copy{samples, channels, from.layout, to.layout, region, activation_of<TypeParam>};
-    const auto [read, written] = sectors_touched<TypeParam>(copy, from, to);
-    const cuda::KernelBytes bytes = cuda::region_bytes(copy, false);
-    EXPECT_EQ(bytes.read, read);
-    EXPECT_EQ(bytes.written, written);
-  }
 }
 
 }  // namespace

@@ -1,60 +1,12 @@
 #include "halograd/kernels/cuda/scratch.hpp"
-#include "halograd/kernels/cuda/segmentation_chunks.hpp"
 #include "halograd/kernels/cuda/segmentation_lanes.hpp"
 #include "kernels/segmentation_cases.hpp"
-#include "kernels/software_grid.hpp"
-
-#include <functional>
+#include "kernels/software_segmentation.hpp"
 
 namespace halograd::test {
 namespace {
 
 // The kernels of segmentation_loss.cu, thread after thread.
-
-/// Calls `body(sample, piece)` for the blocks of a launch.
-void for_each_block(const SegmentationLossDesc& desc, std::int64_t pieces,
-                    const std::function<void(std::int64_t, std::int64_t)>& body) {
-  for (std::int64_t sample = 0; sample < desc.samples; ++sample) {
-    for (std::int64_t piece = 0; piece < pieces; ++piece) body(sample, piece);
-  }
-}
-
-/// chunk_sums.
-template <typename Sums>
-void run_chunk_sums(const Sums& sums, const SegmentationLossDesc& desc, std::int64_t pieces,
-                    std::vector<double>& partial) {
-  const std::int64_t items = sums.chunks.items();
-  for_each_block(desc, pieces, [&](std::int64_t sample, std::int64_t piece) {
-    std::vector<std::array<double, Sums::values>> of_threads;
-    of_threads.reserve(cuda::sum_threads);
-    for (int thread = 0; thread < cuda::sum_threads; ++thread) {
-      typename Sums::State state;
-      for (std::int64_t item = cuda::piece_begin(items, piece, pieces) + thread;
-           item < cuda::piece_begin(items, piece + 1, pieces); item += cuda::sum_threads) {
-        sums.add(state, sample, item);
-      }
-      double mine[Sums::values];
-      sums.finish(state, mine);
-      of_threads.push_back(std::to_array(mine));
-    }
-    for (std::size_t i = 0; i < Sums::values; ++i) {
-      partial.push_back(block_sum([&](int thread) { return of_threads[static_cast<std::size_t>(thread)][i]; }));
-    }
-  });
-}
-
-/// chunk_gradient.
-template <typename Gradient>
-void run_chunk_gradient(const Gradient& gradient, const SegmentationLossDesc& desc, std::int64_t pieces) {
-  const std::int64_t items = gradient.chunks.items();
-  for_each_block(desc, pieces, [&](std::int64_t sample, std::int64_t piece) {
-    const auto factors = gradient.factors(sample);
-    for (std::int64_t item = cuda::piece_begin(items, piece, pieces);
-         item < cuda::piece_begin(items, piece + 1, pieces); ++item) {
-      gradient.write(factors, sample, item);
-    }
-  });
-}
 
 /// A voxel in all its lanes, after softmax_of_lanes.
 struct Voxel {
@@ -176,7 +128,8 @@ std::vector<double> sums_of(const SegmentationLossDesc& desc, const T* logits, c
   by_classes<1>(
       desc, logits,
       [&]<int classes>(std::integral_constant<int, classes>) {
-        run_chunk_sums(cuda::SegmentationChunkSums<T, classes>{{desc, logits, labels}}, desc, pieces, partial);
+        partial.resize(static_cast<std::size_t>(desc.samples * pieces * (2 + 3 * classes)));
+        run_chunk_sums(cuda::SegmentationChunkSums<T, classes>{{desc, logits, labels}}, desc, pieces, partial.data());
       },
       [&]<int lanes, int run>(cuda::LaneLayout<lanes, run>) {
         run_lane_sums(cuda::SegmentationLaneSums<T, lanes, run>{{desc, logits, labels}}, desc, pieces, partial);

@@ -1,56 +1,14 @@
-#include "halograd/kernels/cuda/weight_tiles.hpp"
-
+#include "kernels/software_tiles.hpp"
 #include "kernels/support.hpp"
-
-#include <array>
 
 namespace halograd::test {
 namespace {
 
-using cuda::TileCell;
-using cuda::TileGrid;
 using cuda::WeightLayout;
-using Tile = std::array<std::array<float, cuda::tile_side + 1>, cuda::tile_side>;
 
 WeightLayout random_layout(Dice& dice) {
   return {dice.between(1, 5), dice.one_of<std::int64_t>({1, 3, 4, 16, 31, 32, 33, 70}),
           dice.one_of<std::int64_t>({1, 8, 27, 32, 125})};
-}
-
-/// Moves one tile as a block of threads does: all cells in, then all cells out.
-template <typename In, typename Out>
-void move_tile(const WeightLayout& layout, const TileGrid& tile, const In& in, const Out& out,
-               const std::vector<float>& from, std::vector<float>& to) {
-  Tile shared;
-  for (auto& row : shared) row.fill(1e30F);
-  for (int pass = 0; pass < 2; ++pass) {
-    for (int row = 0; row < cuda::tile_side; ++row) {
-      for (int lane = 0; lane < cuda::tile_side; ++lane) {
-        const TileCell cell = pass == 0 ? in(layout, tile, row, lane) : out(layout, tile, row, lane);
-        if (!cell.inside) continue;
-        float& value = shared[static_cast<std::size_t>(cell.channel)][static_cast<std::size_t>(cell.place)];
-        if (pass == 0) {
-          value = from[static_cast<std::size_t>(cell.at)];
-        } else {
-          to[static_cast<std::size_t>(cell.at)] = value;
-        }
-      }
-    }
-  }
-}
-
-template <typename In, typename Out>
-std::vector<float> moved(const WeightLayout& layout, const In& in, const Out& out, const std::vector<float>& from) {
-  std::vector<float> to(from.size(), -1e30F);
-  const TileGrid tiles = cuda::tiles_of(layout);
-  for (TileGrid at; at.out_channels < tiles.out_channels; ++at.out_channels) {
-    for (at.places = 0; at.places < tiles.places; ++at.places) {
-      for (at.in_channels = 0; at.in_channels < tiles.in_channels; ++at.in_channels) {
-        move_tile(layout, at, in, out, from, to);
-      }
-    }
-  }
-  return to;
 }
 
 TEST(CudaWeightTiles, PackingTurnsEveryWeightAndUnpackingTurnsItBack) {
@@ -67,9 +25,14 @@ TEST(CudaWeightTiles, PackingTurnsEveryWeightAndUnpackingTurnsItBack) {
         }
       }
     }
-    const auto packed = moved(layout, cuda::plain_cell, cuda::packed_cell, plain);
+    std::vector<float> packed(plain.size(), -1e30F);
+    run_pack(layout, plain.data(), packed.data());
     EXPECT_EQ(packed, expected);
-    EXPECT_EQ(moved(layout, cuda::packed_cell, cuda::plain_cell, packed), plain);
+    std::vector<float> back(plain.size(), 1.0F);
+    run_unpack<false>(layout, packed.data(), back.data());
+    EXPECT_EQ(back, plain);
+    run_unpack<true>(layout, packed.data(), back.data());
+    for (std::size_t j = 0; j < back.size(); ++j) ASSERT_EQ(back[j], plain[j] + plain[j]) << j;
   }
 }
 

@@ -1,23 +1,15 @@
 #pragma once
 
 #include "halograd/kernels/cuda/chain_sums.hpp"
+#include "kernels/kernel_bytes.hpp"
 
 #include <algorithm>
 #include <vector>
 
-namespace halograd::cuda {
+namespace halograd::test {
 
-/// What one kernel of a chain (with the one that merges its blocks' sums) moves. The few numbers of each channel are
-/// left out.
-struct KernelBytes {
-  std::int64_t read = 0;       ///< from memory: each number once, what is looked at again comes from a cache
-  std::int64_t written = 0;    ///< to memory
-  std::int64_t looked_at = 0;  ///< by threads, of activations and gradients, again and again where windows overlap
-  std::int64_t least = 0;  ///< read and written by the best that could be: what goes in and comes out, once, without
-                           ///< winners (they can be found again from y) and blocks' sums
-  [[nodiscard]] constexpr std::int64_t moved() const { return read + written; }
-};
-
+/// What each kernel of a chain moves, by formulas. The few numbers of each channel are left out, and of the least
+/// winners (they can be found again from y) and blocks' sums.
 struct ChainBytes {
   KernelBytes moments;
   KernelBytes forward;
@@ -39,7 +31,9 @@ struct ChainBytes {
   }
 };
 
-namespace chain {
+namespace counting {
+
+using namespace cuda::chain;
 
 /// Counts the bytes of one chain on a GPU of so many processors, each call over all of its part, buffers aligned.
 class ByteCount {
@@ -213,12 +207,12 @@ private:
   std::int64_t returned_ = 0;
 };
 
-}  // namespace chain
+}  // namespace counting
 
 /// The bytes that the chain's kernels move on a GPU of so many processors (an H200 has 132).
 inline ChainBytes chain_bytes(const ChainDesc& desc, int processors = 132) {
-  const chain::ByteCount count(desc, processors);
+  const counting::ByteCount count(desc, processors);
   return {count.moments(), count.forward(), count.backward_faces(), count.backward_sums(), count.backward_data()};
 }
 
-}  // namespace halograd::cuda
+}  // namespace halograd::test
