@@ -6,7 +6,8 @@
 #   --quick          fewer sizes, and an end after 9 minutes
 #   --parts LIST     of tests, training, sanitizer and steps, with commas between (default: all)
 #   --limit SECONDS  an end after so long, the build not counted: what has no time left is listed as not run
-# Exit status: 0 all passed (where there is no compute-sanitizer, the first line says so); 1 something failed or did not run; 2 usage; 5 there is no GPU.
+# Exit status: 0 all passed (the first line says where compute-sanitizer did not run); 1 something failed or did not run; 2
+# usage; 5 there is no GPU.
 set -uo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -193,16 +194,21 @@ measure_ceilings() {
   fi
 }
 
-# One line of the table: our step, PyTorch's, the floor.
+# One line of the table: our step, its convolutions alone, PyTorch's step, the floor.
 measure_step() { # MODEL WIDTH PRECISION
-  local network=("$1" --width "$2") machine=() step fastest memory floor theirs their_memory problem=''
+  local network=("$1" --width "$2") machine=() step fastest alone memory floor theirs their_memory problem=''
   [[ "$1" != cosmoflow ]] || network+=(--batch-norm)
   [[ ! -f "$work/ceiling-$3.json" ]] || machine=(--machine "$work/ceiling-$3.json")
   run_watching_memory "$step_limit" "$bin/halograd" bench step "${network[@]}" --batch 1 --device cuda --precision "$3" \
-    --no-floor --json "${machine[@]}" --steps 10
+    --json "${machine[@]}" --steps 10
   if [[ "$status" == 0 ]]; then
     cat "$work/output" >>"$out/gpu-steps.json"
     step="$(field step_seconds)" fastest="$(field fastest_step_seconds)" memory="$most"
+    alone="$(field conv_floor_seconds)"
+    if [[ "$alone" == null ]]; then
+      alone=''
+      echo "$1 $2 in $3: $(grep -m 1 'not timed alone' "$work/output" | cut -c1-200)" >>"$work/notes"
+    fi
     floor="$(sed -n '/"predicted"/,$p' "$work/output" >"$work/predicted" && field step_seconds "$work/predicted")"
   else
     problem="$(outcome)"
@@ -218,6 +224,7 @@ measure_step() { # MODEL WIDTH PRECISION
     fi
   fi
   echo "| $1 $2 | $3 | ${problem:-$(scaled "${step:-}" 1000 %.2f)} | $(scaled "${fastest:-}" 1000 %.2f) |" \
+    "$(scaled "${alone:-}" 1000 %.2f) |" \
     "$(scaled "${memory:-}" 0.0009765625 %.2f) | $(scaled "${theirs:-}" 1000 %.2f) |" \
     "$(scaled "${their_memory:-}" 0.0009765625 %.2f) | $(quotient "${theirs:-}" "${step:-}" 1 %.2f) |" \
     "$(scaled "${floor:-}" 1000 %.2f) | $(quotient "${floor:-}" "${step:-}" 100 '%.0f %%') |" >>"$work/steps"
@@ -240,11 +247,11 @@ tables() {
   fi
   if [[ -s "$work/steps" ]]; then
     printf '\n## A training step\n\nMini-batch 1; CosmoFlow with batch norm and dropout. '
-    printf 'Times in ms (median of 10; fastest), memory: the most in use on the GPU, in GiB.\n'
+    printf 'Times in ms (median of 10; fastest; its convolutions run alone), memory: the most in use on the GPU, in GiB.\n'
     printf 'PyTorch: channels last, cuDNN benchmark, fused Adam; PyTorch / HaloGrad above 1: HaloGrad is faster.\n'
-    printf '\n| network | precision | step | fastest | memory | PyTorch | its memory | PyTorch / HaloGrad |'
+    printf '\n| network | precision | step | fastest | convolutions | memory | PyTorch | its memory | PyTorch / HaloGrad |'
     printf ' floor | floor / step |\n'
-    printf '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n'
+    printf '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n'
     cat "$work/steps"
   fi
   if [[ -s "${work}/ceilings" ]]; then

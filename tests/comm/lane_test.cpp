@@ -68,6 +68,21 @@ TEST(Lane, AtOnceRunsInTheCallerAndKeepsFailuresForWait) {
   EXPECT_THROW(lane.wait(skipped), DataError);
 }
 
+TEST(Lane, BeginsAnewOnceItsFailureIsForgotten) {
+  for (const LaneMode mode : {LaneMode::threaded, LaneMode::at_once}) {
+    Lane lane(mode);
+    int runs = 0;
+    const std::function<void()> fine = [&] { ++runs; };
+    const std::function<void()> failing = [] { throw DataError("first"); };
+    lane.start(failing);
+    EXPECT_THROW(lane.wait(lane.start(fine)), DataError);
+    lane.forget_failure();
+    EXPECT_NO_THROW(lane.wait(lane.start(fine)));
+    EXPECT_EQ(runs, 1);
+    EXPECT_THROW(lane.wait(lane.start(failing)), DataError);
+  }
+}
+
 TEST(Lane, FinishesWhatWasPosted) {
   int runs = 0;
   const std::function<void()> job = [&] {

@@ -14,7 +14,11 @@ set(rules
   "convert|ConvertUnitsIf(f|NS_4Bf16E)Li8|2|1|yes"
   "segmentation_loss|SegmentationChunkSums(If|INS_4Bf16E)Li3|3|0|yes"
   "segmentation_loss|SegmentationChunkGradient(If|INS_4Bf16E)Li3|3|3|yes"
-  "segmentation_loss|SegmentationChunkGradient(If|INS_4Bf16E)Li8|8|8|yes")
+  "segmentation_loss|SegmentationChunkGradient(If|INS_4Bf16E)Li8|8|8|yes"
+  "segmentation_loss|lane_sumsIfLi[0-9]+ELi4|2|0|yes"
+  "segmentation_loss|lane_gradientIfLi[0-9]+ELi4|2|2|yes"
+  "segmentation_loss|lane_sumsINS_4Bf16ELi[0-9]+ELi8|1|0|yes"
+  "segmentation_loss|lane_gradientINS_4Bf16ELi[0-9]+ELi8|1|1|yes")
 set(whole "\\.global\\.(v4\\.[bfu]32|v2\\.[bfu]64)")
 
 set(environment "")

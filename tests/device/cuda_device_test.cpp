@@ -178,6 +178,27 @@ TEST_F(OnGpu, AFailedRecordingLeavesTheQueueUsable) {
   const auto values = counting(1000);
   queue.copy(values.data(), memory.data(), 4000);
   EXPECT_EQ(read(memory, 1000), values);
+  // So is the other, and an event that was recorded on the way.
+  queue.record(begun);
+  other.wait(begun);
+  other.clear(memory.data(), 4000);
+  other.synchronize();
+  EXPECT_EQ(read(memory, 1000), std::vector<float>(1000));
+}
+
+TEST_F(OnGpu, WhatARecordingRefusesEndsIt) {
+  const DeviceMemory memory = device.allocate(4000);
+  const auto values = counting(1000);
+  queue.begin_recording();
+  queue.clear(memory.data(), 4000);
+  EXPECT_THROW(queue.synchronize(), ResourceError);
+  EXPECT_THROW(static_cast<void>(queue.end_recording()), ResourceError);
+  queue.copy(values.data(), memory.data(), 4000);
+  EXPECT_EQ(read(memory, 1000), values);
+  queue.begin_recording();
+  queue.clear(memory.data(), 4000);
+  queue.launch(queue.end_recording());
+  EXPECT_EQ(read(memory, 1000), std::vector<float>(1000));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The stand-in for a device that other tests order work with, and what they conclude from it.
 #include "support/recording_device.hpp"
 
+#include "halograd/core/error.hpp"
 #include "support/call_order.hpp"
 
 #include <gtest/gtest.h>
@@ -44,6 +45,17 @@ TEST(RecordingDevice, DoesAndWritesDownWhatItIsAskedFor) {
   EXPECT_EQ(stand_in.kind_of(&names), MemoryKind::other);
   stand_in.forget_calls();
   EXPECT_TRUE(stand_in.calls().empty());
+}
+
+TEST(RecordingDevice, RefusesWhatItIsToldToWhileAQueueRecords) {
+  const RecordingDevice stand_in({.can_record = true, .refused_in_recordings = CallKind::clear});
+  const Queue queue = stand_in.device().make_queue();
+  float value = 1;
+  queue.clear(&value, 4);
+  queue.begin_recording();
+  EXPECT_THROW(queue.clear(&value, 4), ResourceError);
+  EXPECT_TRUE(queue.end_recording());
+  EXPECT_NO_THROW(queue.clear(&value, 4));
 }
 
 TEST(CallOrder, QueuesAreOrderedByEventsAlone) {

@@ -1,7 +1,7 @@
 #include "halograd/kernels/conv3d.hpp"
 
 #include "halograd/core/error.hpp"
-#include "halograd/kernels/cpu/conv_floor.hpp"
+#include "halograd/kernels/conv_floor.hpp"
 #include "kernels/bf16_conv_support.hpp"
 
 namespace halograd::test {
@@ -138,7 +138,8 @@ TEST(Bf16Conv3d, RefusesThePrecisionOfGpus) {
     return "nothing thrown";
   };
   EXPECT_EQ(message([&] { make_conv3d(Backend::cpu, desc); }), "tf32 is a precision of GPUs; the CPU has f32 and bf16");
-  EXPECT_EQ(message([&] { cpu::time_convolution(desc, 1); }), "tf32 is a precision of GPUs; the CPU has f32 and bf16");
+  EXPECT_EQ(message([&] { time_convolution(Device(), desc, 1); }),
+            "tf32 is a precision of GPUs; the CPU has f32 and bf16");
 }
 
 TEST(Bf16Conv3d, RefusesVoxelsBehindTheLastWindow) {
@@ -149,9 +150,9 @@ TEST(Bf16Conv3d, RefusesVoxelsBehindTheLastWindow) {
 
 TEST(Bf16Conv3d, IsTimedInItsPrecisionForTheFloorOfAStep) {
   for (const Conv3dDesc& desc : kinds()) {
-    const auto calls = cpu::time_convolution(desc, 1);
+    const auto calls = time_convolution(Device(), desc, 1);
     ASSERT_EQ(calls.size(), 3U) << text(desc);
-    for (const cpu::ConvTiming& timing : calls) {
+    for (const ConvTiming& timing : calls) {
       EXPECT_GT(timing.seconds, 0) << timing.call;
       const std::string& name = timing.implementation;
       EXPECT_FALSE(name.starts_with("jit:") || name.starts_with("ref")) << name << ", " << text(desc);

@@ -149,7 +149,7 @@ TEST(CudaChainIndex, BlocksShareTheCellsOut) {
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>, int> taken;
     for (std::uint32_t block = 0; block < work.blocks(); ++block) {
       const chain::Share share = chain::share_of(work, block);
-      for (std::uint32_t thread = 0; thread < chain::block_threads; ++thread) {
+      for (std::uint32_t thread = 0; thread < cuda::block_threads; ++thread) {
         const chain::Stand stand = chain::stand_of(work.shape, share.slice, thread);
         if (!stand.works) continue;
         EXPECT_LT(stand.channel, g.channels);
@@ -181,7 +181,7 @@ TEST(CudaChainIndex, TilesShareTheOutputsOut) {
     runs.insert(tiling.run);
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>, int> taken;
     for (std::uint32_t block = 0; block < tiling.blocks(); ++block) {
-      for (std::uint32_t thread = 0; thread < chain::block_threads; ++thread) {
+      for (std::uint32_t thread = 0; thread < cuda::block_threads; ++thread) {
         const chain::Run run = chain::run_of(tiling, block, thread);
         for (std::int32_t d = run.first.d; d < run.end; ++d) {
           EXPECT_TRUE(g.out.contains({d, run.first.h, run.first.w}));

@@ -61,8 +61,8 @@ struct Voxel {
   std::vector<cuda::LaneVoxel> lanes;
   float others = 0;
 };
-template <typename T, int lanes>
-Voxel voxel_of_lanes(const cuda::SegmentationLanes<T, lanes>& voxels, std::int64_t at, bool there) {
+template <typename T, int lanes, int run>
+Voxel voxel_of_lanes(const cuda::SegmentationLanes<T, lanes, run>& voxels, std::int64_t at, bool there) {
   Voxel voxel{std::vector<cuda::LaneVoxel>(lanes)};
   std::vector<cuda::Top> tops(lanes);
   std::vector<float> others(lanes);
@@ -81,11 +81,24 @@ Voxel voxel_of_lanes(const cuda::SegmentationLanes<T, lanes>& voxels, std::int64
   return voxel;
 }
 
+/// Which lane has a class, and as its how-many-th.
+template <typename T, int lanes, int run>
+std::pair<int, std::size_t> place_of(const cuda::SegmentationLanes<T, lanes, run>& voxels, int k) {
+  std::vector<std::pair<int, std::size_t>> places;
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int j = 0; j < cuda::classes_a_lane; ++j) {
+      if (voxels.class_of(lane, j) == k) places.emplace_back(lane, static_cast<std::size_t>(j));
+    }
+  }
+  EXPECT_EQ(places.size(), 1U) << "class " << k;
+  return places.at(0);
+}
+
 /// lane_sums: threads of a block are [warps, groups, lanes].
-template <typename T, int lanes>
-void run_lane_sums(const cuda::SegmentationLaneSums<T, lanes>& sums, const SegmentationLossDesc& desc,
+template <typename T, int lanes, int run>
+void run_lane_sums(const cuda::SegmentationLaneSums<T, lanes, run>& sums, const SegmentationLossDesc& desc,
                    std::int64_t pieces, std::vector<double>& partial) {
-  using State = typename cuda::SegmentationLaneSums<T, lanes>::State;
+  using State = typename cuda::SegmentationLaneSums<T, lanes, run>::State;
   constexpr int groups = cuda::sum_threads / lanes;
   for_each_block(desc, pieces, [&](std::int64_t sample, std::int64_t piece) {
     std::vector<State> states(cuda::sum_threads);
@@ -115,8 +128,8 @@ void run_lane_sums(const cuda::SegmentationLaneSums<T, lanes>& sums, const Segme
     partial.push_back(block(1, 0, [&](const State& state, int lane) { return sums.weights(state, lane); }));
     const auto of_classes = [&](const auto& value) {
       for (int k = 0; k < desc.classes; ++k) {
-        const auto j = static_cast<std::size_t>(k / lanes);
-        partial.push_back(block(lanes, k % lanes, [&](const State& state, int) { return value(state, j); }));
+        const auto [lane, j] = place_of(sums.voxels, k);
+        partial.push_back(block(lanes, lane, [&, at = j](const State& state, int) { return value(state, at); }));
       }
     };
     of_classes([](const State& state, std::size_t j) { return state.both[j]; });
@@ -126,8 +139,9 @@ void run_lane_sums(const cuda::SegmentationLaneSums<T, lanes>& sums, const Segme
 }
 
 /// lane_gradient.
-template <typename T, int lanes>
-void run_lane_gradient(const cuda::SegmentationLaneGradient<T, lanes>& gradient, const SegmentationLossDesc& desc) {
+template <typename T, int lanes, int run>
+void run_lane_gradient(const cuda::SegmentationLaneGradient<T, lanes, run>& gradient,
+                       const SegmentationLossDesc& desc) {
   for (std::int64_t voxel = 0; voxel < desc.samples * desc.voxels; ++voxel) {
     const std::int64_t sample = voxel / desc.voxels;
     const Voxel of_lanes = voxel_of_lanes(gradient.voxels, voxel, true);
@@ -145,15 +159,13 @@ void run_lane_gradient(const cuda::SegmentationLaneGradient<T, lanes>& gradient,
 }
 
 /// What by_classes of segmentation_loss.cu chooses.
-template <int classes, typename Registers, typename Lanes>
-void by_classes(const SegmentationLossDesc& desc, const Registers& registers, const Lanes& lanes) {
+template <int classes, typename T, typename Registers, typename Lanes>
+void by_classes(const SegmentationLossDesc& desc, const T* logits, const Registers& registers, const Lanes& lanes) {
   if constexpr (classes <= cuda::most_register_classes) {
     if (desc.classes == classes) return registers(std::integral_constant<int, classes>{});
-    by_classes<classes + 1>(desc, registers, lanes);
+    by_classes<classes + 1>(desc, logits, registers, lanes);
   } else {
-    if (cuda::lanes_for(desc.classes) == 8) return lanes(std::integral_constant<int, 8>{});
-    if (cuda::lanes_for(desc.classes) == 16) return lanes(std::integral_constant<int, 16>{});
-    lanes(std::integral_constant<int, 32>{});
+    cuda::with_lane_layout(desc.classes, logits, logits, lanes);
   }
 }
 
@@ -162,12 +174,12 @@ std::vector<double> sums_of(const SegmentationLossDesc& desc, const T* logits, c
   const std::int64_t pieces = cuda::segmentation_pieces(desc, cuda::scratch_doubles);
   std::vector<double> partial;
   by_classes<1>(
-      desc,
+      desc, logits,
       [&]<int classes>(std::integral_constant<int, classes>) {
         run_chunk_sums(cuda::SegmentationChunkSums<T, classes>{{desc, logits, labels}}, desc, pieces, partial);
       },
-      [&]<int lanes>(std::integral_constant<int, lanes>) {
-        run_lane_sums(cuda::SegmentationLaneSums<T, lanes>{{desc, logits, labels}}, desc, pieces, partial);
+      [&]<int lanes, int run>(cuda::LaneLayout<lanes, run>) {
+        run_lane_sums(cuda::SegmentationLaneSums<T, lanes, run>{{desc, logits, labels}}, desc, pieces, partial);
       });
   const std::int64_t values = 2 + 3 * desc.classes;
   EXPECT_EQ(static_cast<std::int64_t>(partial.size()), desc.samples * pieces * values);
@@ -188,14 +200,14 @@ void gradient_in_place(const SegmentationLossDesc& desc, const SegmentationOutco
                        const std::uint8_t* labels, T* logits) {
   const std::int64_t pieces = cuda::segmentation_pieces(desc, cuda::scratch_doubles);
   by_classes<1>(
-      desc,
+      desc, logits,
       [&]<int classes>(std::integral_constant<int, classes>) {
         run_chunk_gradient(
             cuda::SegmentationChunkGradient<T, classes>{{desc, logits, labels, logits}, &outcome, dice, logits}, desc,
             pieces);
       },
-      [&]<int lanes>(std::integral_constant<int, lanes>) {
-        run_lane_gradient(cuda::SegmentationLaneGradient<T, lanes>{{desc, logits, labels}, &outcome, dice, logits},
+      [&]<int lanes, int run>(cuda::LaneLayout<lanes, run>) {
+        run_lane_gradient(cuda::SegmentationLaneGradient<T, lanes, run>{{desc, logits, labels}, &outcome, dice, logits},
                           desc);
       });
 }
@@ -256,6 +268,32 @@ TYPED_TEST(CudaSegmentationLossTest, MatchesTheReferenceForAnyNumberOfClasses) {
   }
 }
 
+/// Lanes and classes at once of a layout.
+template <typename T>
+std::pair<int, int> layout_of(std::int64_t classes, std::int64_t shift = 0) {
+  alignas(16) const std::array<T, 8> memory{};
+  std::pair<int, int> layout;
+  cuda::with_lane_layout<T>(classes, memory.data() + shift, memory.data(),
+                            [&]<int lanes, int run>(cuda::LaneLayout<lanes, run>) {
+                              EXPECT_GE(lanes * cuda::classes_a_lane, classes);
+                              layout = {lanes, run};
+                            });
+  return layout;
+}
+
+TYPED_TEST(CudaSegmentationLossTest, LoadsWholeAccessesWhereTheClassesFillThem) {
+  constexpr int run = 16 / static_cast<int>(sizeof(TypeParam));
+  EXPECT_EQ(layout_of<TypeParam>(16), std::pair(2, run));
+  EXPECT_EQ(layout_of<TypeParam>(24), std::pair(4, run));
+  EXPECT_EQ(layout_of<TypeParam>(40), std::pair(8, run));
+  EXPECT_EQ(layout_of<TypeParam>(104), std::pair(16, run));
+  EXPECT_EQ(layout_of<TypeParam>(256), std::pair(32, run));
+  EXPECT_EQ(layout_of<TypeParam>(12), run == 4 ? std::pair(2, 4) : std::pair(8, 1));
+  EXPECT_EQ(layout_of<TypeParam>(14), std::pair(8, 1));
+  EXPECT_EQ(layout_of<TypeParam>(16, 1), std::pair(8, 1));
+  EXPECT_EQ(layout_of<TypeParam>(130), std::pair(32, 1));
+}
+
 TYPED_TEST(CudaSegmentationLossTest, SharesManyVoxelsAmongPieces) {
   const SegmentationLossDesc desc{.samples = 2, .voxels = 20011, .classes = 3, .dice = 0.5};
   EXPECT_GT(cuda::segmentation_pieces(desc, cuda::scratch_doubles), 30);
@@ -291,18 +329,13 @@ TYPED_TEST(CudaSegmentationLossTest, SurvivesLargeLogits) {
 
 TYPED_TEST(CudaSegmentationLossTest, ShowsNumbersThatAreNotFinite) {
   for (const std::int64_t classes : {3, 10}) {
-    for (const bool dice_alone : {false, true}) {
-      SegmentationLossDesc desc{.samples = 1, .voxels = 2, .classes = classes};
-      if (dice_alone) {
-        desc.cross_entropy = 0;
-        desc.dice = 1;
-      }
+    for (const SegmentationLossDesc& desc : losses_by_share(2, classes)) {
       for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         for (std::int64_t i = 0; i < classes; ++i) {
           auto logits = random_values(2 * classes, 1);
           logits[static_cast<std::size_t>(i)] = bad;
           EXPECT_FALSE(std::isfinite(Run<TypeParam>(desc, rounded<TypeParam>(logits), {1, 1}).outcome.loss))
-              << bad << " at " << i;
+              << bad << " at " << i << ", Dice " << desc.dice << ", weights " << desc.class_weights[0];
         }
       }
     }

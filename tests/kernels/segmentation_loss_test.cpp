@@ -2,7 +2,10 @@
 
 #include "halograd/core/parallel.hpp"
 #include "kernels/bf16_support.hpp"
+#include "kernels/segmentation_cases.hpp"
 #include "kernels/support.hpp"
+
+#include <fmt/format.h>
 
 namespace halograd::test {
 namespace {
@@ -64,7 +67,7 @@ LossResult run(Backend backend, const SegmentationLossDesc& desc, const std::vec
   return result;
 }
 
-SegmentationLossDesc random_loss(Dice& dice, std::uint64_t round) {
+SegmentationLossDesc random_small_loss(Dice& dice, std::uint64_t round) {
   SegmentationLossDesc desc{.samples = dice.between(1, 3),
                             .voxels = dice.between(1, 200),
                             .classes = dice.one_of<std::int64_t>({2, 3, 5, 14})};
@@ -84,7 +87,7 @@ TEST_P(SegmentationLossTest, MatchesTheFormulaAndItsGradientFiniteDifferences) {
   Dice dice(3);
   for (std::uint64_t round = 0; round < 24; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    const SegmentationLossDesc desc = random_loss(dice, round);
+    const SegmentationLossDesc desc = random_small_loss(dice, round);
     auto labels = random_labels(desc.samples * desc.voxels, desc.classes, static_cast<unsigned>(round));
     // At least one voxel counts; some are ignored also where that label is no class.
     labels[0] = static_cast<std::uint8_t>(desc.ignore_label == 0 ? 1 : 0);
@@ -140,12 +143,16 @@ TEST_P(SegmentationLossTest, KeepsTheDigitsOfSmallLosses) {
 }
 
 TEST_P(SegmentationLossTest, ShowsNumbersThatAreNotFinite) {
-  const SegmentationLossDesc desc{.samples = 1, .voxels = 2, .classes = 3};
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    for (std::size_t i = 0; i < 3; ++i) {
-      std::vector<float> logits{0, 1, 2, 3, 4, 5};
-      logits[i] = bad;
-      EXPECT_FALSE(std::isfinite(run(GetParam(), desc, logits, {1, 1}).loss)) << bad << " at " << i;
+  for (const SegmentationLossDesc& desc : losses_by_share(2, 3)) {
+    const std::string loss = fmt::format("Dice {}, weights {}: ", desc.dice, desc.class_weights[0]);
+    const std::vector<float> finite{0, 1, 2, 3, 4, 5};
+    EXPECT_TRUE(std::isfinite(run(GetParam(), desc, finite, {1, 1}).loss)) << loss;
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      for (std::size_t i = 0; i < 3; ++i) {
+        std::vector<float> logits = finite;
+        logits[i] = bad;
+        EXPECT_FALSE(std::isfinite(run(GetParam(), desc, logits, {1, 1}).loss)) << loss << bad << " at " << i;
+      }
     }
   }
 }
@@ -219,7 +226,7 @@ TEST(SegmentationLossBf16, IsTheReferenceOfTheSameNumbers) {
   Dice dice(4);
   for (std::uint64_t round = 0; round < 24; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    SegmentationLossDesc desc = random_loss(dice, round);
+    SegmentationLossDesc desc = random_small_loss(dice, round);
     if (round % 5 == 0) desc.voxels = 20000;
     auto labels = random_labels(desc.samples * desc.voxels, desc.classes, static_cast<unsigned>(round));
     labels[0] = static_cast<std::uint8_t>(desc.ignore_label == 0 ? 1 : 0);
@@ -270,6 +277,23 @@ TEST(FinishSegmentation, GivesPerfectPredictionsNoLossAndAbsentClassesNoBlame) {
   const std::vector<double> half{0, 4, 2, 0, 2, 2, 4, 0};
   finish_segmentation(Backend::cpu, desc, 1, half.data(), &outcome, dice.data());
   EXPECT_NEAR(outcome.loss, 1 - (4.0 / 6) / 2, 1e-15);
+}
+
+TEST(FinishSegmentation, ShowsSumsThatAreNotNumbers) {
+  for (const double dice_share : {0, 1}) {
+    const SegmentationLossDesc desc{
+        .samples = 1, .voxels = 4, .classes = 2, .cross_entropy = 1 - dice_share, .dice = dice_share};
+    // Σ g is a count of labels.
+    for (const std::size_t i :
+         dice_share == 0 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{2, 3, 4, 5}) {
+      std::vector<double> sums{1, 4, 2, 0, 2, 2, 4, 0};
+      sums[i] = std::numeric_limits<double>::quiet_NaN();
+      SegmentationOutcome outcome;
+      std::vector<double> dice(4);
+      finish_segmentation(Backend::cpu, desc, 1, sums.data(), &outcome, dice.data());
+      EXPECT_TRUE(std::isnan(outcome.loss)) << "Dice " << dice_share << ", sum " << i;
+    }
+  }
 }
 
 }  // namespace

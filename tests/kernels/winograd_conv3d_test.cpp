@@ -1,8 +1,8 @@
 #include "halograd/kernels/cpu/winograd_conv3d.hpp"
 
 #include "halograd/core/parallel.hpp"
+#include "halograd/kernels/conv_floor.hpp"
 #include "halograd/kernels/cpu/conv3d.hpp"
-#include "halograd/kernels/cpu/conv_floor.hpp"
 #include "kernels/support.hpp"
 
 #include <fmt/format.h>
@@ -239,9 +239,9 @@ TEST(WinogradConv3d, IsPreferredByShapeAlone) {
 }
 
 TEST(WinogradConv3d, IsWhatTheFloorOfAStepTimes) {
-  const auto calls = cpu::time_convolution(cube(64, 64, 16), 1);
+  const auto calls = time_convolution(Device(), cube(64, 64, 16), 1);
   ASSERT_EQ(calls.size(), 3U);
-  for (const cpu::ConvTiming& timing : calls) EXPECT_EQ(timing.implementation, "winograd:2x4x4");
+  for (const ConvTiming& timing : calls) EXPECT_EQ(timing.implementation, "winograd:2x4x4");
 }
 
 }  // namespace

@@ -32,6 +32,11 @@ TEST(ConvolutionParts, NoneWhereTheShellIsMost) {
   EXPECT_EQ(convolution_parts(same, thick, thick, volume).size(), 3U);
 }
 
+TEST(ConvolutionParts, NoneOfNoOutputs) {
+  const Box nothing{{16, 0, 0}, {16, 64, 64}};
+  EXPECT_TRUE(convolution_parts(same, nothing, nothing, volume).empty());
+}
+
 /// Outputs 8…15 of stride 2 read inputs 15…31: rank 1 of two lacks the first, which the other has, and nothing above.
 TEST(ConvolutionParts, StridesLackLessOnOneSide) {
   const Window strided{Extent::cube(3), Extent::cube(2), Extent::cube(1)};

@@ -45,7 +45,7 @@ TEST(Plan, HalosTravelWhileTheInteriorIsComputed) {
 
 /// Where kernels take boxes, outputs that need no margins are computed before those are awaited.
 TEST(Plan, AConvolutionBeginsWithWhatItHas) {
-  CompileOptions options{.grid = {1, 2, 2, 1}, .rank = 0, .traits = {.convolves_boxes = true}};
+  CompileOptions options{.grid = {1, 2, 2, 1}, .rank = 0, .traits = kernel_traits(Backend::cuda)};
   const Plan plan = compile(cosmoflow({.width = 128}), options);
   const auto parts_of = [](const Plan& of, std::size_t i) {
     return std::get<Conv3dDesc>(of.convolutions[i].desc).forward_parts;
@@ -69,21 +69,42 @@ TEST(Plan, AConvolutionBeginsWithWhatItHas) {
   // The next ones' margins fly while the chain before them computes its interior.
   for (std::size_t i = 1; i < plan.convolutions.size(); ++i)
     EXPECT_TRUE(parts_of(plan, i).empty()) << plan.convolutions[i].name;
+  // Voxels of four channels are 8 bytes in bf16.
+  options.precision = Precision::bf16;
+  EXPECT_TRUE(parts_of(compile(cosmoflow({.width = 128}), options), 0).empty());
   // oneDNN takes dense buffers only.
+  options.precision = Precision::f32;
   options.traits = {};
   EXPECT_TRUE(parts_of(compile(cosmoflow({.width = 128}), options), 0).empty());
 }
 
-/// Behind a deconvolution, which computes all at once, nothing else covers the flight of margins.
+/// Behind a deconvolution, which computes all at once, nothing else covers the flight of margins. (Of conv1's input,
+/// neither, but its voxels of one channel are 4 bytes.)
 TEST(Plan, AConvolutionBehindAJoinBeginsWithWhatItHas) {
-  const Plan plan = compile(unet3d({.width = 64}), {.grid = {1, 2, 1, 1}, .traits = {.convolves_boxes = true}});
+  const Plan plan = compile(unet3d({.width = 64}), {.grid = {1, 2, 1, 1}, .traits = kernel_traits(Backend::cuda)});
   for (const ConvolutionUnit& unit : plan.convolutions) {
     const auto* desc = std::get_if<Conv3dDesc>(&unit.desc);
     if (desc == nullptr) continue;
-    const bool expected =
-        unit.name == "conv1" || unit.name == "conv9" || unit.name == "conv11" || unit.name == "conv13";
+    const bool expected = unit.name == "conv9" || unit.name == "conv11" || unit.name == "conv13";
     EXPECT_EQ(desc->forward_parts.size(), expected ? 2U : 0U) << unit.name;
   }
+}
+
+/// In the middle of a volume every side lacks something.
+TEST(Plan, AConvolutionInTheMiddleLeavesAllSidesForLater) {
+  const ProcessGrid grid{1, 3, 3, 3};
+  const std::int64_t middle = grid.rank({.group = 0, .place = {1, 1, 1}});
+  const Plan plan =
+      compile(cosmoflow({.width = 96}), {.grid = grid, .rank = middle, .traits = kernel_traits(Backend::cuda)});
+  const auto& conv1 = std::get<Conv3dDesc>(plan.convolutions[0].desc);
+  ASSERT_EQ(conv1.forward_parts.size(), 7U);
+  EXPECT_EQ(conv1.forward_parts[0], (Box{{1, 1, 1}, {31, 31, 31}}));
+  std::int64_t voxels = 0;
+  for (std::size_t part = 0; part < 7; ++part) {
+    voxels += conv1.forward_parts[part].volume();
+    EXPECT_GE(test::find(plan, StepKind::convolution_forward, 0, static_cast<int>(part)), 0);
+  }
+  EXPECT_EQ(voxels, conv1.out.volume());
 }
 
 TEST(Plan, FacesForPoolingTravelWhileMomentsAreTaken) {

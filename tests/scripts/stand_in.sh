@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plays each program that gpu-check.sh starts, by the name it is called with. STAND_IN_<NAME>, with _ for -, changes what it
-# does: fails, skips, blind (sees no GPU), hangs, refuses (the machine); of nvidia-smi, none and two. STAND_IN_FOLDER:
-# where they leave word for each other.
+# does: fails, skips, blind (sees no GPU), hangs, refuses (the machine); of nvidia-smi, none and two; of
+# halograd, no-floor. STAND_IN_FOLDER: where they leave word for each other.
 name="$(basename "$0" .sh)"
 variable="STAND_IN_${name//-/_}"
 case "${!variable:-}" in
@@ -36,7 +36,13 @@ case "$name" in
       info) echo "HaloGrad  stand-in" ;;
       *--json*)
         last_until_watched
+        alone=0.025
+        if [[ "${!variable:-}" == no-floor ]]; then
+          alone=null
+          echo "the convolutions are not timed alone: there is no memory for it" >&2
+        fi
         printf '{\n  "model": "m",\n  "step_seconds": 0.04,\n  "fastest_step_seconds": 0.03'
+        [[ "$*" == *--no-floor* ]] || printf ',\n  "conv_floor_seconds": %s' "$alone"
         [[ "$*" != *--machine* ]] || printf ',\n  "predicted": {\n    "step_seconds": 0.01\n  }'
         printf '\n}\n' ;;
     esac ;;

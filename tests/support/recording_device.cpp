@@ -22,7 +22,11 @@ public:
     call.thread = std::this_thread::get_id();
     if (call.kind == CallKind::label) labels_[call.queue] = call.label;
     call.label = labels_[call.queue];
-    calls_.push_back(std::move(call));
+    const bool refused = recording_ && call.kind == options_.refused_in_recordings;
+    if (call.kind == CallKind::begin_recording) recording_ = true;
+    if (call.kind == CallKind::end_recording) recording_ = false;
+    calls_.push_back(call);
+    if (refused) throw ResourceError("a stand-in records no {}", name_of(call.kind));
   }
   [[nodiscard]] std::vector<QueueCall> calls() const {
     const std::lock_guard lock(mutex_);
@@ -68,6 +72,7 @@ private:
 
   RecordingOptions options_;
   mutable std::mutex mutex_;
+  bool recording_ = false;
   std::vector<QueueCall> calls_;
   std::map<int, std::string> labels_;
   std::map<const std::byte*, Memory> memories_;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,6 +51,8 @@ struct RecordingOptions {
   std::string id = "stand-in";
   /// Whether its queues say that they record work. It is done at once all the same, and launching a graph does nothing.
   bool can_record = false;
+  /// The kind of call that throws ResourceError while a queue records, as what a device can't record does.
+  std::optional<CallKind> refused_in_recordings{};
   Backend backend = Backend::cpu;  ///< or reference: whose kernels run on it
 };
 

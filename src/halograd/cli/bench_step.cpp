@@ -3,10 +3,11 @@
 #include "halograd/cli/plan_figures.hpp"
 #include "halograd/cli/planned_model.hpp"
 #include "halograd/core/error.hpp"
+#include "halograd/core/log.hpp"
 #include "halograd/core/parallel.hpp"
 #include "halograd/core/random.hpp"
 #include "halograd/core/system.hpp"
-#include "halograd/kernels/cpu/conv_floor.hpp"
+#include "halograd/kernels/conv_floor.hpp"
 #include "halograd/perf/cost_model.hpp"
 #include "halograd/train/model.hpp"
 
@@ -138,31 +139,36 @@ Measurement measure(const Communicator& world, const Config& config, const Execu
   return measured;
 }
 
-/// Bytes that timing the largest convolution alone takes.
-double floor_bytes(const std::vector<Conv3dDesc>& convolutions) {
-  double most = 0;
-  for (const Conv3dDesc& desc : convolutions) {
-    const auto voxels =
-        static_cast<double>(desc.in_channels * desc.in.volume() + desc.out_channels * desc.out.volume());
-    most = std::max(most, 4.0 * voxels * static_cast<double>(desc.samples));
+/// Whether all ranks that share this rank's device can time their largest convolution there at once.
+bool floor_fits(const Communicator& world, const Device& device, const std::vector<Conv3dDesc>& convolutions) {
+  const double own = conv_floor_bytes(device, convolutions);
+  std::vector<double> bytes(static_cast<std::size_t>(world.size()));
+  world.all_gather(&own, sizeof own, bytes.data());
+  const std::vector<std::string> devices = world.all_gather(device.id());
+  double all = 0;
+  // Of processors those of other nodes are counted too: too careful there, and right on one node.
+  for (std::size_t rank = 0; rank < bytes.size(); ++rank) {
+    if (devices[rank] == device.id()) all += bytes[rank];
   }
-  return most;
+  const bool fits = 1.1 * all < static_cast<double>(device.available_bytes());
+  return world.all_reduce_max(std::int64_t{fits ? 0 : 1}) == 0;
 }
 
-/// The slowest rank's sum of its convolutions run alone; none where some node lacks the memory for it.
-std::optional<double> floor_seconds(const Communicator& world, const std::vector<Conv3dDesc>& convolutions,
-                                    int repetitions) {
+/// The slowest rank's sum of its convolutions run alone; none where some device lacks the memory for it.
+std::optional<double> floor_seconds(const Communicator& world, const Device& device,
+                                    const std::vector<Conv3dDesc>& convolutions, int repetitions) {
   world.barrier();  // everybody has let go of the network's memory
-  std::vector<double> bytes(static_cast<std::size_t>(world.size()));
-  const double own = floor_bytes(convolutions);
-  world.all_gather(&own, sizeof own, bytes.data());
-  double all = 0;
-  // Ranks of other nodes are counted too: too careful there, and right on one node.
-  for (const double one : bytes) all += one;
-  const bool fits = 1.1 * all < static_cast<double>(available_memory_bytes());
-  if (world.all_reduce_max(std::int64_t{fits ? 0 : 1}) != 0) return std::nullopt;
+  if (!floor_fits(world, device, convolutions)) {
+    log::warn("the convolutions are not timed alone: there is no memory for it");
+    return std::nullopt;
+  }
   double seconds = 0;
-  agree(world, [&] { seconds = cpu::conv_floor_seconds(convolutions, repetitions); });
+  try {
+    agree(world, [&] { seconds = conv_floor_seconds(device, convolutions, repetitions); });
+  } catch (const ResourceError& error) {  // the step has been measured, and is worth a report
+    log::warn("the convolutions are not timed alone: {}", error.what());
+    return std::nullopt;
+  }
   return world.all_reduce_max(seconds);
 }
 
@@ -215,8 +221,7 @@ nlohmann::ordered_json bench_step(const Communicator& world, const BenchStepOpti
 
   const Measurement measured = measure(world, config, run, options);
   std::optional<double> floor;
-  if (options.floor && run.device.backend() != Backend::cuda)
-    floor = floor_seconds(world, measured.convolutions, large ? 2 : 5);
+  if (options.floor) floor = floor_seconds(world, run.device, measured.convolutions, large ? 2 : 5);
 
   double flops = measured.flops;
   world.all_reduce_sum(&flops, 1);

@@ -16,6 +16,7 @@ struct Lane::Implementation {
   virtual ~Implementation() = default;
   virtual std::uint64_t start(const std::function<void()>& job) = 0;
   virtual double wait(std::uint64_t ticket) = 0;
+  virtual void forget_failure() = 0;
 };
 
 namespace {
@@ -37,6 +38,7 @@ public:
 
   std::uint64_t start(const std::function<void()>& job) override;
   double wait(std::uint64_t ticket) override;
+  void forget_failure() override;
 
 private:
   static constexpr std::uint64_t capacity = 1024;
@@ -101,6 +103,12 @@ double ThreadedLane::wait(std::uint64_t ticket) {
   return now_seconds() - begin;
 }
 
+void ThreadedLane::forget_failure() {
+  std::unique_lock lock(mutex_);
+  progressed_.wait(lock, [this] { return finished_ == posted_; });
+  failure_ = nullptr;
+}
+
 class ImmediateLane final : public Lane::Implementation {
 public:
   std::uint64_t start(const std::function<void()>& job) override {
@@ -119,6 +127,8 @@ public:
     if (failure_ && failed_ticket_ <= ticket) std::rethrow_exception(failure_);
     return 0;
   }
+
+  void forget_failure() override { failure_ = nullptr; }
 
 private:
   std::uint64_t posted_ = 0;
@@ -144,6 +154,10 @@ std::uint64_t Lane::start(const std::function<void()>& job) {
 
 double Lane::wait(std::uint64_t ticket) {
   return implementation_->wait(ticket);
+}
+
+void Lane::forget_failure() {
+  implementation_->forget_failure();
 }
 
 }  // namespace halograd

@@ -25,6 +25,8 @@ public:
   /// Waits for a ticket; rethrows what its job, or one before, threw (in either mode, and never start()). Returns the
   /// seconds waited.
   double wait(std::uint64_t ticket);
+  /// Runs jobs again after one failed, for a caller that begins anew with what failed and what was skipped behind it.
+  void forget_failure();
 
   struct Implementation;
 

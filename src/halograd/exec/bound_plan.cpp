@@ -1,6 +1,7 @@
 #include "halograd/exec/bound_plan.hpp"
 
 #include "halograd/core/error.hpp"
+#include "halograd/core/log.hpp"
 #include "halograd/core/system.hpp"
 
 #include <fmt/format.h>
@@ -159,13 +160,52 @@ void BoundPlan::list_recorded(std::size_t first, StepResult& result) {
     return list(first, result);
   }
   const double before = now_seconds();
+  if (!recording.graph) recording.graph = try_to_record(first);
   if (!recording.graph) {
-    to_.queue.begin_recording();
-    for (std::size_t i = first; i < tasks_.size(); ++i) tasks_[i]();
-    recording.graph = to_.queue.end_recording();
+    stop_recording();
+    return list(first, result);
   }
   to_.queue.launch(recording.graph);
   result.recorded_seconds = now_seconds() - before;
+}
+
+/// Throws what a step throws, but not before the queue does work again.
+Graph BoundPlan::record(std::size_t first) {
+  to_.queue.begin_recording();
+  try {
+    for (std::size_t i = first; i < tasks_.size(); ++i) tasks_[i]();
+  } catch (...) {
+    try {
+      static_cast<void>(to_.queue.end_recording());
+    } catch (const ResourceError&) {  // follows from what was thrown first
+    }
+    throw;
+  }
+  return to_.queue.end_recording();
+}
+
+/// Nothing where a rank's device refuses, on all ranks: NCCL wants its calls recorded by all or by none.
+Graph BoundPlan::try_to_record(std::size_t first) {
+  Graph graph;
+  try {
+    const auto work = [&] { graph = record(first); };
+    to_.fabric == nullptr ? work() : agree(to_.fabric->world(), work);
+    return graph;
+  } catch (const ResourceError& error) {
+    log::warn("training steps are listed kernel by kernel from now on, since they can't be recorded: {}", error.what());
+    return {};
+  }
+}
+
+/// Lists steps one by one from now on. What the host noted down as done in a recording that never runs, it was not.
+void BoundPlan::stop_recording() {
+  to_.record = false;
+  recordings_.clear();
+  for (PackedConvolution& convolution : convolutions_) convolution.version = -1;
+  for (HaloExchange& exchange : exchanges_) exchange.release();
+  if (to_.fabric == nullptr) return;
+  to_.fabric->halos().lane.forget_failure();
+  to_.fabric->gradients().lane.forget_failure();
 }
 
 double BoundPlan::finish_loss() {

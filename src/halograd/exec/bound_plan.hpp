@@ -121,6 +121,9 @@ private:
 
   void list(std::size_t first, StepResult& result);
   void list_recorded(std::size_t first, StepResult& result);
+  Graph record(std::size_t first);
+  Graph try_to_record(std::size_t first);
+  void stop_recording();
   void make_kernels();
   Task bind(std::size_t step);
   Task bind_convolution(const Step& step);

@@ -18,6 +18,7 @@ Fabric::Fabric(const Communicator& world, const ProcessGrid& grid, const Device&
   };
   const auto group = static_cast<int>(grid.place(world.rank()).group);
   const Link all = link(world.duplicate(), halo_queue);
+  world_.emplace(all.communicator);
   group_.emplace(link(world.split(group, world.rank()), halo_queue));
   world_sum_.emplace(all, largest_statistics);
   group_sum_.emplace(*group_, largest_statistics);

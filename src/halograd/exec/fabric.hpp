@@ -31,6 +31,8 @@ public:
   Fabric(const Communicator& world, const ProcessGrid& grid, const Device& device,
          const std::optional<FabricTransport>& transport, std::int64_t largest_statistics, std::int64_t largest_bucket);
 
+  /// All ranks, for what they decide on the host between steps.
+  [[nodiscard]] const Communicator& world() const { return *world_; }
   /// The way to the ranks that share this rank's samples, numbered as Site and Transfer::peer do; of the halo lane.
   [[nodiscard]] const Link& group() const { return *group_; }
   [[nodiscard]] FabricLane& halos() { return *halos_; }
@@ -45,6 +47,7 @@ public:
 
 private:
   std::string transport_;
+  std::optional<Communicator> world_;
   std::optional<Link> group_;
   std::optional<SumReduction<double>> world_sum_;
   std::optional<SumReduction<double>> group_sum_;

@@ -59,4 +59,8 @@ void HaloExchange::run(std::span<std::byte* const> addresses) {
   }
 }
 
+void HaloExchange::release() {
+  for (Phase& phase : phases_) phase.exchange.release();
+}
+
 }  // namespace halograd

@@ -19,6 +19,8 @@ public:
   /// Collective; runs on a lane, in the order of the link's queue. `addresses`: where each buffer of the plan lies, by
   /// id.
   void run(std::span<std::byte* const> addresses);
+  /// Makes ready for another run after one that threw, on links whose exchanges only list work.
+  void release();
 
 private:
   struct Copy {

@@ -54,7 +54,7 @@ public:
   /// dx: [N,D,H,W,I] of `in`, margins included: there it holds what this rank adds to its neighbours' gradients.
   virtual void backward_data(const void* dy, void* dx) = 0;
   virtual void backward_weights(const void* x, const void* dy, float* dw) = 0;
-  /// Bytes held beside the buffers passed in: packed weights and scratch memory.
+  /// Bytes held beside the buffers passed in: packed weights and scratch memory of its own.
   [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
   /// Names of the implementations chosen: forward, backward data, backward weights (fewer where not made).
   [[nodiscard]] virtual std::vector<std::string> implementations() const = 0;

@@ -73,6 +73,15 @@ void Compiler::await(std::size_t i) {
   }
 }
 
+/// Whether the backend computes some of a convolution's outputs by themselves.
+bool Compiler::takes_boxes(std::size_t convolution) const {
+  const Stage& layer = stages_[convolution].stage();
+  const std::int64_t alignment = options_.traits.box_alignment;
+  const std::int64_t size = dtype_size(activation_type(options_.precision));
+  return alignment > 0 && !layer.window.transposed && layer.in.channels * size % alignment == 0 &&
+         layer.out.channels * size % alignment == 0;
+}
+
 /// Whether a convolution waits for margins only, own voxels being there, and nothing else is computed meanwhile.
 bool Compiler::awaits_margins_only(std::size_t convolution) const {
   bool awaits = false;
@@ -124,7 +133,7 @@ void Compiler::emit_convolution(std::size_t stage) {
   };
   window.transposed ? describe(Deconv3dDesc()) : describe(Conv3dDesc());
   std::vector<Box> parts;
-  if (options_.traits.convolves_boxes && !window.transposed && awaits_margins_only(stage)) {
+  if (takes_boxes(stage) && awaits_margins_only(stage)) {
     parts = convolution_parts(window, out.home.box, own_box(at.placed.in), layer.in.extent);
   }
   for (const Box& part : parts) {

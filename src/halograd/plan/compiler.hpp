@@ -9,14 +9,18 @@ namespace halograd {
 /// What a backend asks of buffers.
 struct KernelTraits {
   std::int64_t alignment = 4096;  ///< bytes; a page, so that no two buffers share one
-  bool convolves_boxes = false;   ///< whether convolutions take Conv3dDesc::forward_parts
+  /// Convolutions take Conv3dDesc::forward_parts where a voxel's channels, in input and output, are a multiple of so
+  /// many bytes; 0: never.
+  std::int64_t box_alignment = 0;
 };
 /// A GPU's kernels need 16 bytes, its memory comes in sectors; 256 is what its own allocator aligns to.
-/// oneDNN takes dense buffers only, and another thread of the processor moves messages for next to nothing.
+/// cuDNN's engines want what they read to begin at 16 bytes: boxes that don't might be computed by other engines than
+/// the whole, and round otherwise. oneDNN takes dense buffers only, of which a box is one just where a single sample is
+/// cut in depth alone.
 constexpr KernelTraits kernel_traits(Backend backend) {
   switch (backend) {
-    case Backend::cuda: return {.alignment = 256, .convolves_boxes = true};
-    case Backend::reference: return {.convolves_boxes = true};
+    case Backend::cuda: return {.alignment = 256, .box_alignment = 16};
+    case Backend::reference: return {.box_alignment = 1};
     case Backend::cpu: break;
   }
   return {};

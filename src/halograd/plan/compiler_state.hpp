@@ -100,6 +100,7 @@ private:
   void publish(StageId id);  ///< starts the exchange that brings a tensor's margins
   void await(std::size_t stage);
   std::vector<StageId> tensors_in(StageId id) const;
+  bool takes_boxes(std::size_t convolution) const;
   bool awaits_margins_only(std::size_t convolution) const;
   void copy_region(const std::string& name, std::int64_t channels, const Tile& from, const Tile& to, const Box& region,
                    bool add, bool clear, Phase phase);

@@ -22,7 +22,7 @@ std::vector<Box> convolution_parts(const Window& window, const Box& outputs, con
     around.lo[i] = interior.lo[i] - outputs.lo[i];
     around.hi[i] = outputs.hi[i] - interior.hi[i];
   }
-  if (2 * interior.volume() < outputs.volume()) return {};
+  if (interior.empty() || 2 * interior.volume() < outputs.volume()) return {};
   ShellSplit split = split_shell(outputs, around);
   std::vector<Box> parts{split.interior};
   parts.insert(parts.end(), split.shell.begin(), split.shell.end());

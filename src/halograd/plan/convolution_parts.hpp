@@ -9,7 +9,8 @@ namespace halograd {
 
 /// How a convolution's outputs are cut so that most of them can be computed while margins are on their way: first those
 /// whose windows read nothing but `own` inputs and the zeros outside the `volume` of inputs, then the slabs around
-/// them. None where they are fewer than half: more launches, of less each, then cost more than a message takes.
+/// them. None where the first are fewer than half: by judgement, not measured, launches of so little work then cost
+/// more than the wait that they cover.
 std::vector<Box> convolution_parts(const Window& window, const Box& outputs, const Box& own, const Extent& volume);
 
 }  // namespace halograd

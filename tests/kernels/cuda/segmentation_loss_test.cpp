@@ -120,12 +120,14 @@ TEST_P(CudaSegmentationLosses, SurviveLargeLogits) {
 
 TEST_P(CudaSegmentationLosses, ShowNumbersThatAreNotFinite) {
   for (const std::int64_t classes : {3, 10}) {
-    const SegmentationLossDesc desc{.samples = 1, .voxels = 2, .classes = classes};
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-      for (std::size_t i = 0; i < static_cast<std::size_t>(classes); ++i) {
-        auto logits = random_activations(2 * classes, 1);
-        logits[i] = bad;
-        EXPECT_FALSE(std::isfinite(on_device(desc, logits, {1, 1}).outcome.loss)) << bad << " at " << i;
+    for (const SegmentationLossDesc& desc : losses_by_share(2, classes)) {
+      for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(classes); ++i) {
+          auto logits = random_activations(2 * classes, 1);
+          logits[i] = bad;
+          EXPECT_FALSE(std::isfinite(on_device(desc, logits, {1, 1}).outcome.loss))
+              << bad << " at " << i << ", Dice " << desc.dice << ", weights " << desc.class_weights[0];
+        }
       }
     }
   }

@@ -102,7 +102,10 @@ void CudaQueue::begin_recording() {
 Graph CudaQueue::end_recording() {
   make_current(device_);
   cudaGraph_t recorded = nullptr;
-  check(cudaStreamEndCapture(stream_, &recorded), "recording work");
+  const cudaError_t status = cudaStreamEndCapture(stream_, &recorded);
+  // What was refused meanwhile must not turn up as an error of the next kernel.
+  static_cast<void>(cudaGetLastError());
+  check(status, "recording work");
   return Graph(std::make_shared<CudaGraph>(recorded));
 }
 

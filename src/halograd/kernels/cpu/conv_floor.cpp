@@ -17,26 +17,10 @@
 namespace halograd::cpu {
 namespace {
 
-/// The same convolution as one rank alone would do it for this output: zeros in place of the neighbours' voxels. A
-/// deconvolution has its margins where the convolution has its output.
-Conv3dDesc without_margins(Conv3dDesc desc) {
-  for (int i = 0; i < 3; ++i) {
-    if (desc.backwards) {
-      desc.out[i] = std::min(desc.out[i], (desc.in[i] + desc.stride[i] - 1) / desc.stride[i]);
-      desc.pad_lo[i] = std::min(desc.pad_lo[i], (desc.kernel[i] - 1) / 2);
-      continue;
-    }
-    desc.in[i] = std::min(desc.in[i], desc.out[i] * desc.stride[i]);
-    desc.pad_lo[i] = std::max(desc.pad_lo[i], (desc.kernel[i] - 1) / 2);
-  }
-  return desc;
-}
-
-/// Fills with small ordinary numbers (zeros may run faster, denormals slower).
 template <typename T>
 void fill(T* values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<T>(static_cast<float>(static_cast<int>(i % 13) - 6) * 0.1F);
+    values[i] = static_cast<T>(ordinary_number(i));
   }
 }
 
@@ -73,14 +57,6 @@ ConvTiming time_call(std::string name, const typename Primitive::primitive_desc&
   return {std::move(name), desc.impl_info_str(), best_seconds([&] { call.run(); }, repetitions)};
 }
 
-/// Names as the layer calls them: of a deconvolution, forward is the convolution's backward_data.
-const char* forward_name(const Conv3dDesc& desc) {
-  return desc.backwards ? "backward_data" : "forward";
-}
-const char* backward_data_name(const Conv3dDesc& desc) {
-  return desc.backwards ? "forward" : "backward_data";
-}
-
 template <typename T>
 std::vector<T, LineAllocator<T>> filled_line_vector(std::int64_t elements) {
   std::vector<T, LineAllocator<T>> values(static_cast<std::size_t>(elements));
@@ -94,16 +70,8 @@ std::vector<ConvTiming> time_typed(const Conv3dDesc& desc, Conv3d& conv, int rep
   auto y = filled_line_vector<T>(desc.samples * desc.out.volume() * desc.out_channels);
   auto w = filled_line_vector<float>(desc.in_channels * desc.out_channels * desc.kernel.volume());
   conv.set_weights(w.data());
-  std::vector<ConvTiming> result;
-  const auto time = [&](const char* name, const auto& call) {
-    result.push_back({name, conv.implementations()[result.size()], best_seconds(call, repetitions)});
-  };
-  if (desc.calls_forward()) time(forward_name(desc), [&] { conv.forward(x.data(), y.data()); });
-  if (desc.calls_backward_data()) time(backward_data_name(desc), [&] { conv.backward_data(y.data(), x.data()); });
-  if (desc.calls_backward_weights()) {
-    time("backward_weights", [&] { conv.backward_weights(x.data(), y.data(), w.data()); });
-  }
-  return result;
+  return time_calls(desc, conv, x.data(), y.data(), w.data(),
+                    [&](const auto& call) { return best_seconds(call, repetitions); });
 }
 
 /// Kernels of ours, where they are faster than oneDNN's convolutions.
@@ -151,24 +119,14 @@ std::vector<ConvTiming> time_problem(const Conv3dDesc& desc, int repetitions) {
 
 std::vector<ConvTiming> time_convolution(const Conv3dDesc& desc, int repetitions) {
   require_precision(desc.precision);
-  if (desc.samples * desc.out.volume() == 0) return {};
   try {
-    const Conv3dDesc alone = without_margins(desc);
-    if (!has_instructions(desc.precision)) return time_ours(alone, *make_conv3d(alone), repetitions);
-    if (is_patchwise(alone)) return time_ours(alone, *make_patch_conv3d(alone), repetitions);
-    if (prefers_winograd(alone)) return time_ours(alone, *make_in_f32(alone, make_winograd_conv3d), repetitions);
-    return time_problem(alone, repetitions);
+    if (!has_instructions(desc.precision)) return time_ours(desc, *make_conv3d(desc), repetitions);
+    if (is_patchwise(desc)) return time_ours(desc, *make_patch_conv3d(desc), repetitions);
+    if (prefers_winograd(desc)) return time_ours(desc, *make_in_f32(desc, make_winograd_conv3d), repetitions);
+    return time_problem(desc, repetitions);
   } catch (const dnnl::error& error) {
     throw ResourceError("{}: oneDNN cannot time it ({})", describe(desc), error.what());
   }
-}
-
-double conv_floor_seconds(const std::vector<Conv3dDesc>& convolutions, int repetitions) {
-  double seconds = 0;
-  for (const Conv3dDesc& desc : convolutions) {
-    for (const ConvTiming& timing : time_convolution(desc, repetitions)) seconds += timing.seconds;
-  }
-  return seconds;
 }
 
 }  // namespace halograd::cpu

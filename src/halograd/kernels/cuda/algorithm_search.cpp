@@ -3,6 +3,7 @@
 #include "halograd/core/log.hpp"
 #include "halograd/device/cuda/runtime.hpp"
 #include "halograd/kernels/cuda/device_buffer.hpp"
+#include "halograd/kernels/cuda/workspace.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -219,7 +220,8 @@ PlannedPass chosen_pass(const Queue& queue, const CudnnTarget& target, ConvPass 
     if (auto planned = PlannedPass::make(target, pass, whole, *recorded)) return std::move(*planned);
     log::warn("{}: cuDNN does not take the recorded {}; measuring again", key, algorithm_text(*recorded));
   }
-  std::vector<PlannedPass> passes = candidates(target, pass, whole, std::min(workspace_limit, free_bytes()));
+  const std::int64_t room = free_bytes() + workspace_of(queue)->bytes();
+  std::vector<PlannedPass> passes = candidates(target, pass, whole, std::min(workspace_limit, room));
   PlannedPass chosen = std::move(passes[passes.size() == 1 ? 0 : fastest(queue, pass, whole, passes)]);
   algorithm_record().set(key, chosen.algorithm());
   return chosen;

@@ -1,15 +1,13 @@
 #pragma once
 
 #include "halograd/device/queue.hpp"
+#include "halograd/kernels/cuda/conv3d.hpp"
 #include "halograd/kernels/cuda/planned_pass.hpp"
 
 #include <string>
 #include <vector>
 
 namespace halograd::cuda {
-
-/// Workspace that a convolution may take for speed, in bytes. More only where no engine does with less.
-constexpr std::int64_t workspace_limit = std::int64_t{1} << 30;
 
 /// What an algorithm's choice depends on, as the record of algorithms has it: the pass and where its voxels lie, the
 /// GPU and cuDNN's version.

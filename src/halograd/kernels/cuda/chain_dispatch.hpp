@@ -14,7 +14,7 @@ namespace halograd::cuda::chain {
 ///   void allocate(std::int64_t count);               scratch memory: called once
 ///   double* scratch() const;
 ///   template <typename Kernel>
-///   void launch(const typename Kernel::Args& args, std::int64_t blocks) const;
+///   void launch(const typename Kernel::Args& args, std::int64_t blocks) const;   no blocks: nothing
 template <typename T, typename Launcher>
 class KernelChain final : public Chain {
 public:
@@ -158,7 +158,7 @@ private:
 
   template <typename Kernel>
   void launch(const typename Kernel::Args& args, std::int64_t blocks) const {
-    if (blocks > 0) launcher_.template launch<Kernel>(args, blocks);
+    launcher_.template launch<Kernel>(args, blocks);
   }
 
   template <typename Kernel>

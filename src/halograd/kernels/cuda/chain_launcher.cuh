@@ -1,12 +1,10 @@
 #pragma once
 
-#include "halograd/device/cuda/runtime.hpp"
 #include "halograd/kernels/cuda/chain_dispatch.hpp"
+#include "halograd/kernels/cuda/device_buffer.hpp"
+#include "halograd/kernels/cuda/launch.cuh"
 
 #include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
-#include <memory>
 
 namespace halograd::cuda::chain {
 
@@ -49,36 +47,31 @@ __global__ void __launch_bounds__(Kernel::threads, Kernel::blocks_per_processor)
   Kernel::run(team, args, shared);
 }
 
-/// Runs kernels on a queue's stream.
+/// Runs kernels on a queue.
 class CudaLauncher {
 public:
-  explicit CudaLauncher(const Queue& queue) : stream_(stream_of(queue)) {
+  explicit CudaLauncher(const Queue& queue) : queue_(queue) {
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_of(queue)),
           "asking for the number of multiprocessors");
   }
 
   [[nodiscard]] int processors() const { return processors_; }
   void allocate(std::int64_t count) {
-    double* memory = nullptr;
-    const auto bytes = static_cast<std::size_t>(count) * sizeof(double);
-    if (bytes > 0) check(cudaMalloc(&memory, bytes), "allocating a chain's scratch memory");
-    scratch_.reset(memory);
+    make_current(device_of(queue_));
+    scratch_ = DeviceBuffer(count * static_cast<std::int64_t>(sizeof(double)), "allocating a chain's scratch memory");
   }
-  [[nodiscard]] double* scratch() const { return scratch_.get(); }
+  [[nodiscard]] double* scratch() const { return static_cast<double*>(scratch_.data()); }
 
   template <typename Kernel>
   void launch(const typename Kernel::Args& args, std::int64_t blocks) const {
-    run_kernel<Kernel><<<static_cast<unsigned>(blocks), Kernel::threads, 0, stream_>>>(args);
-    check(cudaGetLastError(), "starting a chain's kernel");
+    cuda::launch(queue_, "starting a chain's kernel", Grid{static_cast<std::uint32_t>(blocks), Kernel::threads},
+                 run_kernel<Kernel>, args);
   }
 
 private:
-  struct Free {
-    void operator()(double* memory) const { static_cast<void>(cudaFree(memory)); }
-  };
-  cudaStream_t stream_;
+  Queue queue_;
   int processors_ = 0;
-  std::unique_ptr<double, Free> scratch_;
+  DeviceBuffer scratch_;
 };
 
 }  // namespace halograd::cuda::chain

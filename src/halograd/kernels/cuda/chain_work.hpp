@@ -1,11 +1,10 @@
 #pragma once
 
 #include "halograd/kernels/cuda/chain_index.hpp"
+#include "halograd/kernels/cuda/grid.hpp"
 
 namespace halograd::cuda::chain {
 
-/// Threads of every block that works on voxels.
-constexpr int block_threads = 256;
 constexpr int most_columns = 32;
 
 /// A thread of a kernel, where it keeps nothing from one stage to the next.

@@ -4,8 +4,9 @@
 #include "halograd/kernels/cuda/device_buffer.hpp"
 #include "halograd/kernels/cuda/pack_weights.hpp"
 #include "halograd/kernels/cuda/planned_pass.hpp"
+#include "halograd/kernels/cuda/workspace.hpp"
 
-#include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,12 +43,13 @@ private:
 };
 
 /// Weights and their gradient are kept packed, in the activations' type: cuDNN has no engine that sums the gradient of
-/// bf16 tensors into f32 (9.19 has none for compute capability 8.0, 9.0 and 10.0), so that each part's sum, taken in
-/// f32, is rounded to bf16 once.
+/// bf16 tensors into f32 (9.19 has none for compute capability 8.0, 9.0 and 10.0), so that each piece's sum, taken
+/// in f32, is rounded to bf16 once.
 class CudnnConv3d final : public Conv3d {
 public:
   CudnnConv3d(const Queue& queue, const Conv3dDesc& desc)
       : queue_(queue),
+        workspace_(workspace_of(queue)),
         type_(activation_type(desc.precision)),
         layout_(weight_layout(desc)),
         x_bytes_(cuda::x_bytes(desc)) {
@@ -60,16 +62,13 @@ public:
     }
     if (desc.calls_backward_data()) backward_data_ = choose(ConvPass::backward_data, whole);
     if (desc.calls_backward_weights()) backward_weights_ = choose(ConvPass::backward_weights, whole);
-    // The passes never run at once, so they share the largest one's workspace.
-    std::int64_t workspace = 0;
-    for (const PlannedPass& pass : forward_) workspace = std::max(workspace, pass.workspace_bytes());
+    for (const PlannedPass& pass : forward_) workspace_->grow(pass.workspace_bytes());
     for (const auto* pass : {&backward_data_, &backward_weights_}) {
-      if (*pass) workspace = std::max(workspace, (*pass)->workspace_bytes());
+      if (*pass) workspace_->grow((*pass)->workspace_bytes());
     }
     const std::int64_t packed = dtype_size(type_) * layout_.elements();
     weights_ = DeviceBuffer(packed, "allocating a convolution's packed weights");
     if (backward_weights_) gradient_ = DeviceBuffer(packed, "allocating a convolution's packed weight gradient");
-    workspace_ = DeviceBuffer(workspace, "allocating a convolution's workspace");
   }
 
   void set_weights(const float* w) override { pack_weights(queue_, layout_, type_, w, weights_.data()); }
@@ -97,9 +96,7 @@ public:
     }
   }
 
-  [[nodiscard]] std::int64_t held_bytes() const override {
-    return weights_.bytes() + gradient_.bytes() + workspace_.bytes();
-  }
+  [[nodiscard]] std::int64_t held_bytes() const override { return weights_.bytes() + gradient_.bytes(); }
 
   [[nodiscard]] std::vector<std::string> implementations() const override {
     std::vector<std::string> names;
@@ -113,10 +110,11 @@ public:
 private:
   void run(PlannedPass& pass, std::size_t piece, const void* x, const void* y, const DeviceBuffer& w) {
     static_cast<void>(stream_of(queue_));  // the GPU becomes the calling thread's, whichever thread that is
-    pass.run(piece, x, y, w.data(), workspace_.data());
+    pass.run(piece, x, y, w.data(), workspace_->data());
   }
 
   Queue queue_;
+  std::shared_ptr<Workspace> workspace_;
   DType type_;
   WeightLayout layout_;
   std::int64_t x_bytes_;
@@ -125,7 +123,6 @@ private:
   std::optional<PlannedPass> backward_weights_;
   DeviceBuffer weights_;
   DeviceBuffer gradient_;
-  DeviceBuffer workspace_;
 };
 
 }  // namespace

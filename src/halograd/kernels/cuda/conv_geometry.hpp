@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-// A convolution in cuDNN's terms, and its parts. Nothing here knows CUDA.
+// A convolution in cuDNN's terms: its parts, which are boxes of outputs, and pieces of those, of few enough numbers.
+// Nothing here knows CUDA.
 namespace halograd::cuda {
 
 /// A tensor as cuDNN is told of it, in the order N, C, D, H, W (weights O, I, kd, kh, kw); strides in elements.
@@ -138,19 +139,19 @@ constexpr ConvPart input_planes(ConvPart part, std::int64_t first, std::int64_t 
   return part;
 }
 
-/// A part cut into at least `pieces` smaller ones where there are as many samples or planes: by samples first, then
+/// A part cut into at least so many `pieces` where there are as many samples or planes: by samples first, then
 /// each sample in depth; by output planes for forward and backward weights, by input planes for backward data.
 inline std::vector<ConvPart> cut(const ConvPart& whole, std::int64_t pieces, bool by_input) {
   const std::int64_t groups = std::min(whole.desc.samples, pieces);
   const std::int64_t planes = by_input ? whole.desc.in.d : whole.desc.out.d;
   const std::int64_t thinnest = by_input ? whole.desc.stride.d : 1;
   const std::int64_t slabs = std::max<std::int64_t>(1, std::min((pieces + groups - 1) / groups, planes / thinnest));
-  std::vector<ConvPart> parts;
+  std::vector<ConvPart> result;
   for (std::int64_t group = 0; group < groups; ++group) {
     const ConvPart part =
         samples_of(whole, whole.desc.samples * group / groups, whole.desc.samples * (group + 1) / groups);
     if (slabs == 1) {
-      parts.push_back(part);
+      result.push_back(part);
       continue;
     }
     std::int64_t first = 0;
@@ -160,11 +161,11 @@ inline std::vector<ConvPart> cut(const ConvPart& whole, std::int64_t pieces, boo
         end -= (end + whole.desc.pad_lo.d) % whole.desc.stride.d;
         if (end - first < thinnest) continue;
       }
-      parts.push_back(by_input ? input_planes(part, first, end) : output_planes(part, first, end));
+      result.push_back(by_input ? input_planes(part, first, end) : output_planes(part, first, end));
       first = end;
     }
   }
-  return parts;
+  return result;
 }
 
 /// The fewest pieces of which none has a `size` above `most`; as many as there can be where no cut is fine enough.
@@ -173,7 +174,7 @@ std::int64_t pieces_up_to(const ConvPart& whole, bool by_input, std::int64_t mos
   const std::int64_t finest = whole.desc.samples * (by_input ? whole.desc.in.d : whole.desc.out.d);
   const auto largest = [&](std::int64_t pieces) {
     std::int64_t result = 0;
-    for (const ConvPart& part : cut(whole, pieces, by_input)) result = std::max(result, size(part));
+    for (const ConvPart& piece : cut(whole, pieces, by_input)) result = std::max(result, size(piece));
     return result;
   };
   // Pieces overlap, so that this many may not be enough.

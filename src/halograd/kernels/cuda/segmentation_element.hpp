@@ -116,8 +116,9 @@ struct FinishSegmentation {
     return outcome.loss;
   }
   [[nodiscard]] constexpr SegmentationOutcome outcome(double dice_loss) const {
-    const double scale = sums[1] > 0 ? cross_entropy / sums[1] : 0;
-    return {.loss = (sums[1] > 0 ? scale * sums[0] : 0) + dice_loss, .cross_entropy_scale = scale};
+    // What is not a number is in the loss, also where no voxel has a weight.
+    const double scale = sums[1] <= 0 ? 0 : cross_entropy / sums[1];
+    return {.loss = scale * sums[0] + dice_loss, .cross_entropy_scale = scale};
   }
 };
 

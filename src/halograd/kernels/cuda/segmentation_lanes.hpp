@@ -6,15 +6,35 @@
 
 namespace halograd::cuda {
 
-// More than eight classes: 8, 16 or 32 lanes of a warp share a voxel; lane l has the classes l, l + lanes, … What the
-// lanes know together (the top, two sums) is combined between the steps below, over lanes / 2, …, 1 apart.
+// More than eight classes: 2 to 32 lanes of a warp share a voxel. Classes go round the lanes in runs: lane l has the
+// runs l, l + lanes, … What the lanes know together (the top, two sums) is combined between the steps below, over
+// lanes / 2, …, 1 apart.
 
 constexpr int most_classes = 256;
 constexpr int classes_a_lane = 8;
 
-/// How many lanes share a voxel.
-constexpr int lanes_for(std::int64_t classes) {
-  return classes <= 64 ? 8 : classes <= 128 ? 16 : 32;
+/// How many lanes share a voxel, and how many classes they load and store at once.
+template <int lanes, int run>
+struct LaneLayout {};
+
+/// Single classes take eight lanes at least, so that a voxel's are read together.
+template <int run, int lanes = run == 1 ? 8 : 2, typename Body>
+void with_fewest_lanes(std::int64_t classes, const Body& body) {
+  if constexpr (lanes < warp_size) {
+    if (classes > lanes * classes_a_lane) return with_fewest_lanes<run, 2 * lanes>(classes, body);
+  }
+  body(LaneLayout<lanes, run>{});
+}
+
+/// Calls `body` with the layout: runs are whole accesses where every voxel's logits (and what is written) are.
+template <typename T, typename Body>
+void with_lane_layout(std::int64_t classes, const T* logits, const T* written, const Body& body) {
+  constexpr int run = static_cast<int>(access_bytes) / static_cast<int>(sizeof(T));
+  if (classes % run == 0 && aligned(logits, access_bytes) && aligned(written, access_bytes)) {
+    with_fewest_lanes<run>(classes, body);
+  } else {
+    with_fewest_lanes<1>(classes, body);
+  }
 }
 
 /// The largest logit, of equal ones that of the lowest class. One that is not a number is never at the top: what it
@@ -36,7 +56,7 @@ struct LaneVoxel {
   bool counts = false;
 };
 
-template <typename T, int lanes>
+template <typename T, int lanes, int run>
 struct SegmentationLanes {
   SegmentationShape<most_classes> shape;
   const T* logits = nullptr;
@@ -45,7 +65,7 @@ struct SegmentationLanes {
   SegmentationLanes(const SegmentationLossDesc& desc, const T* logit_data, const std::uint8_t* label_data)
       : shape(desc), logits(logit_data), labels(label_data) {}
 
-  static constexpr int class_of(int lane, int j) { return lane + j * lanes; }
+  static constexpr int class_of(int lane, int j) { return (lane + j / run * lanes) * run + j % run; }
 
   /// A voxel (over all samples) that isn't `there` counts as little as an ignored one.
   [[nodiscard]] constexpr LaneVoxel load_voxel(std::int64_t voxel, bool there, int lane) const {
@@ -53,10 +73,13 @@ struct SegmentationLanes {
     if (!there) return mine;
     mine.label = labels[voxel];
     mine.counts = shape.counts(mine.label);
-    for (int j = 0; j < classes_a_lane; ++j) {
+    for (int j = 0; j < classes_a_lane; j += run) {
       const int k = class_of(lane, j);
-      if (k < shape.classes)
-        mine.z[static_cast<std::size_t>(j)] = static_cast<float>(logits[voxel * shape.classes + k]);
+      if (k >= shape.classes) continue;  // nor is any other of the run
+      const std::array<T, run> loaded = load_run<run>(logits + voxel * shape.classes + k);
+      for (int i = 0; i < run; ++i) {
+        mine.z[static_cast<std::size_t>(j + i)] = static_cast<float>(loaded[static_cast<std::size_t>(i)]);
+      }
     }
     return mine;
   }
@@ -94,7 +117,7 @@ struct SegmentationLanes {
 };
 
 /// A lane's sums over voxels.
-template <typename T, int lanes>
+template <typename T, int lanes, int run>
 struct SegmentationLaneSums {
   struct State {
     double surprises = 0;
@@ -102,7 +125,7 @@ struct SegmentationLaneSums {
     std::array<double, classes_a_lane> predicted{};
     std::array<std::uint32_t, classes_a_lane> labelled{};
   };
-  SegmentationLanes<T, lanes> voxels;
+  SegmentationLanes<T, lanes, run> voxels;
 
   constexpr void add(State& state, const LaneVoxel& mine, float others, int lane) const {
     if (!mine.counts) return;
@@ -132,9 +155,9 @@ struct SegmentationLaneSums {
 };
 
 /// A lane's part of a voxel's gradient.
-template <typename T, int lanes>
+template <typename T, int lanes, int run>
 struct SegmentationLaneGradient {
-  SegmentationLanes<T, lanes> voxels;
+  SegmentationLanes<T, lanes, run> voxels;
   const SegmentationOutcome* outcome = nullptr;
   const double* dice = nullptr;
   T* gradient = nullptr;  ///< which may be the logits
@@ -157,11 +180,17 @@ struct SegmentationLaneGradient {
   constexpr void write(const LaneVoxel& mine, float mean, std::int64_t sample, std::int64_t voxel, int lane) const {
     const float weight = mine.counts ? voxels.shape.weights[static_cast<std::size_t>(mine.label)] : 0.0F;
     const LogitGradient by_logit{static_cast<float>(outcome->cross_entropy_scale) * weight, mean};
-    for (std::size_t j = 0; j < classes_a_lane; ++j) {
-      const int k = voxels.class_of(lane, static_cast<int>(j));
-      if (k >= voxels.shape.classes) continue;
-      const float value = by_logit(mine.z[j], k == mine.label, by_probability(sample, mine.label, k));
-      gradient[voxel * voxels.shape.classes + k] = T(mine.counts ? value : 0.0F);
+    for (int j = 0; j < classes_a_lane; j += run) {
+      const int first = voxels.class_of(lane, j);
+      if (first >= voxels.shape.classes) continue;
+      std::array<T, run> values;
+      for (int i = 0; i < run; ++i) {
+        const int k = first + i;
+        const float p = mine.z[static_cast<std::size_t>(j + i)];
+        const float value = by_logit(p, k == mine.label, by_probability(sample, mine.label, k));
+        values[static_cast<std::size_t>(i)] = T(mine.counts ? value : 0.0F);
+      }
+      store_run(values, gradient + voxel * voxels.shape.classes + first);
     }
   }
 };

@@ -76,20 +76,20 @@ __device__ void for_each_voxel(std::int64_t voxels, std::int64_t sample, std::in
 }
 
 /// The softmax of a voxel in all its lanes; returns Σ eᶻ⁻ᵗᵒᵖ without the top's 1.
-template <typename T, int lanes>
-__device__ float softmax_of_lanes(const SegmentationLanes<T, lanes>& voxels, LaneVoxel& mine, int lane) {
+template <typename T, int lanes, int run>
+__device__ float softmax_of_lanes(const SegmentationLanes<T, lanes, run>& voxels, LaneVoxel& mine, int lane) {
   const Top top = top_of_lanes<lanes>(voxels.top(mine, lane));
   const float others = sum_of_lanes<lanes>(voxels.exponentials(mine, top, lane));
   voxels.probabilities(mine, others);
   return others;
 }
 
-template <typename T, int lanes>
+template <typename T, int lanes, int run>
 __global__ void __launch_bounds__(sum_threads)
-    lane_sums(const __grid_constant__ SegmentationLaneSums<T, lanes> sums, std::uint32_t pieces, double* partial) {
+    lane_sums(const __grid_constant__ SegmentationLaneSums<T, lanes, run> sums, std::uint32_t pieces, double* partial) {
   __shared__ double of_warps[sum_warps][2 + 3 * most_classes];
   const auto& shape = sums.voxels.shape;
-  typename SegmentationLaneSums<T, lanes>::State state;
+  typename SegmentationLaneSums<T, lanes, run>::State state;
   for_each_voxel<lanes>(shape.voxels, blockIdx.x / pieces, blockIdx.x % pieces, pieces,
                         [&](std::int64_t voxel, bool there, int lane) {
                           LaneVoxel mine = sums.voxels.load_voxel(voxel, there, lane);
@@ -125,9 +125,9 @@ __global__ void __launch_bounds__(sum_threads)
   }
 }
 
-template <typename T, int lanes>
+template <typename T, int lanes, int run>
 __global__ void __launch_bounds__(sum_threads)
-    lane_gradient(const __grid_constant__ SegmentationLaneGradient<T, lanes> gradient, std::uint32_t pieces) {
+    lane_gradient(const __grid_constant__ SegmentationLaneGradient<T, lanes, run> gradient, std::uint32_t pieces) {
   const std::int64_t sample = blockIdx.x / pieces;
   for_each_voxel<lanes>(gradient.voxels.shape.voxels, sample, blockIdx.x % pieces, pieces,
                         [&](std::int64_t voxel, bool there, int lane) {
@@ -155,14 +155,13 @@ void with_register_classes(std::int64_t classes, const Body& body, std::integer_
   ((classes == counts + 1 ? body(std::integral_constant<int, counts + 1>{}) : void()), ...);
 }
 
-template <typename Registers, typename Lanes>
-void by_classes(std::int64_t classes, const Registers& registers, const Lanes& lanes) {
+template <typename T, typename Registers, typename Lanes>
+void by_classes(std::int64_t classes, const T* logits, const T* written, const Registers& registers,
+                const Lanes& lanes) {
   if (classes <= most_register_classes) {
     return with_register_classes(classes, registers, std::make_integer_sequence<int, most_register_classes>{});
   }
-  if (lanes_for(classes) == 8) return lanes(std::integral_constant<int, 8>{});
-  if (lanes_for(classes) == 16) return lanes(std::integral_constant<int, 16>{});
-  lanes(std::integral_constant<int, 32>{});
+  with_lane_layout(classes, logits, written, lanes);
 }
 
 Grid grid_of(const SegmentationLossDesc& desc, std::int64_t pieces) {
@@ -181,14 +180,14 @@ void segmentation_sums(const Queue& queue, const SegmentationLossDesc& desc, con
   with_activation_type(desc.type, [&]<typename T>(T) {
     const auto* const z = static_cast<const T*>(logits);
     by_classes(
-        desc.classes,
+        desc.classes, z, static_cast<const T*>(nullptr),
         [&]<int classes>(std::integral_constant<int, classes>) {
           using Sums = SegmentationChunkSums<T, classes>;
           launch(queue, what, grid_of(desc, pieces), chunk_sums<Sums>, Sums{{desc, z, labels}}, count, partial);
         },
-        [&]<int lanes>(std::integral_constant<int, lanes>) {
-          launch(queue, what, grid_of(desc, pieces), lane_sums<T, lanes>,
-                 SegmentationLaneSums<T, lanes>{{desc, z, labels}}, count, partial);
+        [&]<int lanes, int run>(LaneLayout<lanes, run>) {
+          launch(queue, what, grid_of(desc, pieces), lane_sums<T, lanes, run>,
+                 SegmentationLaneSums<T, lanes, run>{{desc, z, labels}}, count, partial);
         });
   });
   merge_pieces(queue, what, {partial, desc.samples, pieces, values, 2}, sums);
@@ -210,15 +209,15 @@ void segmentation_gradient(const Queue& queue, const SegmentationLossDesc& desc,
     const auto* const z = static_cast<const T*>(logits);
     auto* const dz = static_cast<T*>(dlogits);
     by_classes(
-        desc.classes,
+        desc.classes, z, static_cast<const T*>(dz),
         [&]<int classes>(std::integral_constant<int, classes>) {
           using Gradient = SegmentationChunkGradient<T, classes>;
           launch(queue, what, grid_of(desc, pieces), chunk_gradient<Gradient>,
                  Gradient{{desc, z, labels, dz}, outcome, dice, dz}, count);
         },
-        [&]<int lanes>(std::integral_constant<int, lanes>) {
-          launch(queue, what, grid_of(desc, pieces), lane_gradient<T, lanes>,
-                 SegmentationLaneGradient<T, lanes>{{desc, z, labels}, outcome, dice, dz}, count);
+        [&]<int lanes, int run>(LaneLayout<lanes, run>) {
+          launch(queue, what, grid_of(desc, pieces), lane_gradient<T, lanes, run>,
+                 SegmentationLaneGradient<T, lanes, run>{{desc, z, labels}, outcome, dice, dz}, count);
         });
   });
 }

@@ -4,12 +4,9 @@ namespace halograd::reference {
 
 void finish_segmentation(const SegmentationLossDesc& desc, std::int64_t samples, const double* sums,
                          SegmentationOutcome* outcome, double* dice) {
-  const double weights = sums[1];
-  *outcome = {};
-  if (weights > 0) {
-    outcome->cross_entropy_scale = desc.cross_entropy / weights;
-    outcome->loss = outcome->cross_entropy_scale * sums[0];
-  }
+  // Conditions are such that what is not a number is in the loss.
+  const double scale = sums[1] <= 0 ? 0 : desc.cross_entropy / sums[1];
+  *outcome = {.loss = scale * sums[0], .cross_entropy_scale = scale};
   const std::int64_t classes = desc.classes;
   const double share = samples > 0 ? desc.dice / static_cast<double>(samples * classes) : 0;
   for (std::int64_t n = 0; n < samples; ++n) {
@@ -19,10 +16,11 @@ void finish_segmentation(const SegmentationLossDesc& desc, std::int64_t samples,
       const double overlap = 2 * of_sample[k] + desc.smooth;
       const double sizes = of_sample[classes + k] + of_sample[2 * classes + k] + desc.smooth;
       // A class that is nowhere, without smoothing, is 0 / 0: what is nowhere agrees.
-      const double score = sizes > 0 ? overlap / sizes : 1;
+      const bool nowhere = sizes <= 0;
+      const double score = nowhere ? 1 : overlap / sizes;
       outcome->loss += share * (1 - score);
-      gradient[k] = sizes > 0 ? -2 * share / sizes : 0;
-      gradient[classes + k] = sizes > 0 ? share * score / sizes : 0;
+      gradient[k] = nowhere ? 0 : -2 * share / sizes;
+      gradient[classes + k] = nowhere ? 0 : share * score / sizes;
     }
   }
 }
