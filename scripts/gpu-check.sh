@@ -6,7 +6,8 @@
 #   --quick          fewer sizes, and an end after 9 minutes
 #   --parts LIST     of tests, training, sanitizer and steps, with commas between (default: all)
 #   --limit SECONDS  an end after so long, the build not counted: what has no time left is listed as not run
-# Exit status: 0 all passed (where there is no compute-sanitizer, the first line says so); 1 something failed or did not run; 2 usage; 5 there is no GPU.
+# Exit status: 0 all passed (the first line says where compute-sanitizer did not run); 1 something failed or did not run; 2
+# usage; 5 there is no GPU.
 set -uo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 

@@ -215,8 +215,10 @@ TEST_P(QueueOrder, AMissingWaitBeforeTheRestOfAConvolutionIsFound) {
   }
   for (const auto& [convolution, found] : caught) EXPECT_TRUE(found) << convolution;
   EXPECT_EQ(caught.contains("conv1"), listed.plan.samples.count > 0);
-  if (grid.size() == 2 && grid.data == 1)
-    EXPECT_EQ(caught.size(), 4U);  // the three joins too, which are thin on finer grids
+  // The three joins too, which are thin on finer grids.
+  if (grid.size() == 2 && grid.data == 1) {
+    EXPECT_EQ(caught.size(), 4U);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, QueueOrder, ::testing::Values(Transport::nccl, Transport::staged),
