@@ -224,26 +224,42 @@ TEST_P(QueueOrder, AMissingWaitBeforeTheRestOfAConvolutionIsFound) {
 INSTANTIATE_TEST_SUITE_P(Transports, QueueOrder, ::testing::Values(Transport::nccl, Transport::staged),
                          [](const auto& test) { return test.param == Transport::nccl ? "nccl" : "staged"; });
 
-/// One communicator's calls must come in the same order on all its ranks, or they never end.
-TEST(NcclOrder, IsTheSameOnAllRanks) {
+/// A communicator's calls that two ranks both take part in: a sum is all ranks', a message its two ranks'.
+std::string calls_with(const std::vector<QueueCall>& calls, int peer) {
+  std::string text;
+  for (const QueueCall& call : calls) {
+    if (call.kind != CallKind::sum && call.kind != CallKind::exchange) continue;
+    const auto has_peer = [&](const auto& messages) {
+      return std::ranges::find(messages, peer, &DeviceMessage::rank) != messages.end();
+    };
+    if (call.kind == CallKind::exchange && !has_peer(call.sends) && !has_peer(call.receives)) continue;
+    text += fmt::format("{} {}{}\n", call.communicator, name_of(call.kind), call.label.substr(call.label.find(' ')));
+  }
+  return text;
+}
+
+/// Calls of two ranks to each other must come in the same order on both, or they never end.
+TEST(NcclOrder, IsTheSameOnBothRanks) {
   const Communicator world = Communicator::world();
   for (const Case& each : cases()) {
     for (const Extent& parts : grids_for(world.size())) {
       const ProcessGrid grid = test::grid_of(parts, world.size());
       const RecordingDevice stand_in;
       const Listed listed = list_steps(each, world, options_on(stand_in, grid, Transport::nccl), &stand_in);
-      std::string sums;
-      std::string steps;
-      for (const QueueCall& call : listed.calls) {
-        if (call.kind == CallKind::sum)
-          sums += fmt::format("{} {} {}\n", call.communicator, call.bytes, call.label.substr(call.label.find(' ')));
-        if (call.kind == CallKind::exchange) steps += call.label.substr(call.label.find(' ')) + "\n";
-      }
       const int group = static_cast<int>(grid.place(world.rank()).group);
       const Communicator ranks = world.split(group, world.rank());
-      for (const std::string& other : ranks.all_gather(sums)) EXPECT_EQ(other, sums) << each.name;
-      for (const std::string& other : ranks.all_gather(steps)) EXPECT_EQ(other, steps) << each.name;
-      EXPECT_EQ(steps.empty(), parts.volume() == 1);
+      for (int peer = 0; peer < ranks.size(); ++peer) {
+        // Everybody's calls with `peer`, of which it compares each with its own.
+        const std::vector<std::string> theirs = ranks.all_gather(calls_with(listed.calls, peer));
+        if (peer != ranks.rank()) continue;
+        for (int other = 0; other < ranks.size(); ++other) {
+          if (other == peer) continue;
+          EXPECT_EQ(theirs[static_cast<std::size_t>(other)], calls_with(listed.calls, other)) << each.name;
+        }
+      }
+      const bool exchanges =
+          std::ranges::find(listed.calls, CallKind::exchange, &QueueCall::kind) != listed.calls.end();
+      EXPECT_EQ(exchanges, parts.volume() > 1);
     }
   }
 }

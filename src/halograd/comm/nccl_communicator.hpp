@@ -17,10 +17,11 @@ struct DeviceMessage {
   std::int64_t bytes = 0;
 };
 
-/// Ranks that talk from GPU to GPU. Calls list their work on a queue of the rank's device and return; all ranks make
-/// the same calls in the same order. The memory is Device::allocate's: NCCL may share it with other processes, for
-/// which that of Device::reserve is not made. The first messages between two ranks connect them: not to be recorded;
-/// graphs with recorded calls go before the communicator does. Throws ResourceError with NCCL's words where it fails.
+/// Ranks that talk from GPU to GPU. Calls list their work on a queue of the rank's device and return. Sums are all
+/// ranks', messages their two ranks'; what two ranks take part in must come in the same order on both. The memory is
+/// Device::allocate's: NCCL may share it with other processes, for which that of Device::reserve is not made. The first
+/// messages between two ranks connect them: not to be recorded; graphs with recorded calls go before the communicator
+/// does. Throws ResourceError with NCCL's words where it fails.
 class NcclCommunicator {
 public:
   virtual ~NcclCommunicator() = default;
