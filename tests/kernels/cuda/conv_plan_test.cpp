@@ -261,6 +261,11 @@ TEST_F(CudaConvPlan, KeysTellApartWhatChoicesDependOn) {
   changed([](Conv3dDesc& d) { d.precision = Precision::bf16; });
   const cuda::ConvPart box = outputs_of(whole_part(desc), {{0, 0, 1}, {64, 64, 63}});
   expect_new(cuda::algorithm_key(ConvPass::forward, box, "NVIDIA H200"));
+  const cuda::ConvPart aside = outputs_of(whole_part(desc), {{0, 1, 1}, {63, 64, 63}});
+  expect_new(cuda::algorithm_key(ConvPass::forward, aside, "NVIDIA H200"));
+  cuda::ConvPart elsewhere = aside;  // of other alignment, it may take another engine
+  ++elsewhere.x_offset;
+  expect_new(cuda::algorithm_key(ConvPass::forward, elsewhere, "NVIDIA H200"));
   cuda::ConvPart dense = box;  // the same voxels in buffers of their own
   dense.in = box.desc.in;
   dense.out = box.desc.out;
